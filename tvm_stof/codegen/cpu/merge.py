@@ -1,0 +1,79 @@
+"""Partial states of segments and their merge, derived from each stage's ratio (RedFuser Eq. 11).
+
+d_i = R over parts of d_i[part] * ratio_i(part's earlier results -> merged earlier results), stage by stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tvm import tirx
+from tvm.tirx.script.builder import ir as B
+
+from ...cascade.program import FusedProgram, Stage, safe
+from ...expr import Expr
+from ..lower import lower, number
+from .loops import COMBINE, local, store, vectors
+from .stages import RowState
+
+
+class Partials:
+    """Workspaces [tasks, segments, rows(, cols)] that hold each segment's state."""
+
+    def __init__(self, program: FusedProgram, tasks: int, segments: int, rows: int, cols: Mapping[str, int]) -> None:
+        self.program, self.segments, self.rows, self.cols = program, segments, rows, cols
+        self.shapes = {
+            f"part_{s.name}": (tasks, segments, rows, cols[s.name]) if s.axes else (tasks, segments, rows) for s in program.stages
+        }
+
+    def save(self, buffers: Mapping[str, Any], state: RowState, task: Any, segment: Any, width: int) -> None:
+        """part[task, segment] = state"""
+        with B.serial(0, self.rows) as r:
+            for s in self.program.stages:
+                part = buffers[f"part_{s.name}"]
+                if s.axes:
+                    held = state.products[s.name]
+                    vectors(self.cols[s.name], width, lambda c, _, p=part, h=held: store(p, h[r, c], task, segment, r, c))  # type: ignore[misc]
+                else:
+                    store(part, state.scalars[s.name][r], task, segment, r)
+
+    def merge(self, buffers: Mapping[str, Any], state: RowState, task: Any, width: int) -> None:
+        """state = merge of all segments of one task; ``state`` comes in neutral."""
+        with B.serial(0, self.rows) as r:
+            for s in self.program.stages:
+                part = buffers[f"part_{s.name}"]
+                with B.serial(0, self.segments) as g:
+                    factor = local(1)
+                    if s.ratio is not None:
+                        store(factor, self._factor(s, buffers, state, task, g, r), 0)
+                    if s.axes:
+                        total = state.products[s.name]
+
+                        def add(c: Any, _: Any, part: Any = part, total: Any = total, s: Stage = s, g: Any = g, factor: Any = factor) -> None:
+                            store(total, COMBINE[s.monoid](total[r, c], self._based(s, part[task, g, r, c], factor)), r, c)
+
+                        vectors(self.cols[s.name], width, add)
+                    else:
+                        total = state.scalars[s.name]
+                        store(total, COMBINE[s.monoid](total[r], self._based(s, part[task, g, r], factor)), r)
+
+    def _based(self, stage: Stage, value: Any, factor: Any) -> Any:
+        if stage.ratio is None:
+            return value
+        return value * factor[0] if stage.combine == "mul" else value + factor[0]
+
+    def _factor(self, stage: Stage, buffers: Mapping[str, Any], state: RowState, task: Any, segment: Any, row: Any) -> Any:
+        """The ratio from the part's earlier results (``previous``) to the merged ones (``result``)."""
+        assert stage.ratio is not None
+
+        def leaf(e: Expr, _: tuple[Any, ...]) -> Any:
+            name = e.args[0]
+            return state.scalars[name][row] if e.op == "result" else buffers[f"part_{name}"][task, segment, row]
+
+        value = lower(safe(stage.ratio, self.program, stage), leaf)
+        unit = number(1.0 if stage.combine == "mul" else 0.0, "float32")
+        for name in stage.guarded:
+            neutral = number(self.program.stage(name).neutral, "float32")
+            value = tirx.Select(tirx.EQ(buffers[f"part_{name}"][task, segment, row], neutral), unit, value)
+        return value

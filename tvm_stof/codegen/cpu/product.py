@@ -1,0 +1,59 @@
+"""The register-tiled product: the inner loop of every contraction on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tvm.tirx.script.builder import ir as B
+
+from .loops import local, store
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """``rows`` x (``vectors`` * ``width``) accumulators kept in registers."""
+
+    rows: int
+    vectors: int
+    width: int
+
+    @property
+    def cols(self) -> int:
+        return self.vectors * self.width
+
+
+def product(
+    rows: int,
+    cols: int,
+    depth: int,
+    tile: RegisterTile,
+    *,
+    lhs: Callable[[Any, Any], Any],
+    rhs: Callable[[Any, Any], Any],
+    init: Callable[[Any, Any], Any],
+    done: Callable[[Any, Any, Any], None],
+) -> None:
+    """done(i, j, init(i, j) + sum over l < depth of lhs(i, l) * rhs(l, j)) for i < rows, j < cols.
+
+    for jo: for io:                          # the panel of rhs stays in L1 while rows pass by
+      acc[tile] = init
+      for l: acc[r, v] += lhs[io + r, l] * rhs[l, jo + v]
+      done(acc)
+    """
+    if rows % tile.rows or cols % tile.cols:
+        raise ValueError(f"a {rows} x {cols} product does not divide into {tile.rows} x {tile.cols} register tiles")
+    with B.serial(0, cols // tile.cols) as jo, B.serial(0, rows // tile.rows) as io:
+        acc = local(tile.rows * tile.cols)
+
+        def each(body: Callable[[Any, Any, Any], None], io: Any = io, jo: Any = jo) -> None:
+            for r in range(tile.rows):
+                for v in range(tile.vectors):
+                    with B.vectorized(0, tile.width) as lane:
+                        body(io * tile.rows + r, jo * tile.cols + v * tile.width + lane, (r * tile.vectors + v) * tile.width + lane)
+
+        each(lambda i, j, at: store(acc, init(i, j), at))
+        with B.serial(0, depth) as step:
+            each(lambda i, j, at: store(acc, acc[at] + lhs(i, step) * rhs(step, j), at))
+        each(lambda i, j, at: done(i, j, acc[at]))
