@@ -17,13 +17,14 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx.script.builder import ir as B
 
+from ...cascade.program import Stage, safe
 from ...expr import Expr
-from ..lower import lower, number
+from ..lower import Leaf, lower, number
 from .loops import fill, local, store, vectors
 from .pack import Packed, ceil
 from .product import RegisterTile, product
 from .shape import ContractedShape
-from .stages import RowState, TileUpdate
+from .stages import RowState, Tile, apply, row_leaf, scalar_stages, update_row
 from .visit import Visitor
 
 
@@ -45,6 +46,11 @@ class ContractedTile:
         self.out_tile = {n: RegisterTile(mr, _fitting(p.inner, nr, width), width) for n, p in self.values.items()}
         self.row_tiles = ceil(shape.row.extent, self.rows)
         self.scale, self.value = _split_scale(program.value)
+        last = scalar_stages(program)[-1]
+        #: products whose weight is the last scalar stage's term; all or none, since the term takes the score's place
+        self.kept = {s.name for s in shape.products if s.weight == last.term}
+        if len(self.kept) < len(shape.products):
+            self.kept = set()
 
     def packs(self) -> dict[str, Packed]:
         """Operands that need a workspace, by the argument name of that workspace."""
@@ -100,8 +106,8 @@ class ContractedTile:
             col0 = tile * self.cols
 
             def update(tested: bool) -> None:
-                body = TileUpdate(program, self.rows, self.cols, self.width, outer, self.loads(bounded=tested or edge_rows), self.value)
-                body.emit(state, scores, row0, col0, (lambda r, c, x: test(outer, row0, r, col0, c, x)) if tested else None, shape.row.name)
+                with B.serial(0, self.rows) as r:
+                    update_row(program, state, r, self._tile(state, outer, scores, row0, r, col0, test if tested else None, tested or edge_rows))
 
             if untested is None:
                 update(test is not None)
@@ -111,24 +117,48 @@ class ContractedTile:
                         update(False)
                     with B.Else():
                         update(True)
-            body = TileUpdate(program, self.rows, self.cols, self.width, outer, self.loads(bounded=True), self.value)
             for stage in shape.products:
-                packed, out, factor = self.values[stage.name], state.products[stage.name], state.factor[stage.name]
-                at = self._lead(packed, outer)
-                tiles = self.buffers.get(f"value_tiles_{stage.name}")
-                source = self.buffers[packed.operand.tensor]
-                corrected = stage.ratio is not None
-
-                def weight(i: Any, l: Any, stage: Any = stage) -> Any:
-                    extra = {shape.row.name: row0 + i, program.stream.name: col0 + l}
-                    return body.weight(stage, scores, i, l, body.leaf(state, i, scores[i, l], extra, {}))
-
-                product(self.rows, packed.inner, self.cols, self.out_tile[stage.name], lhs=weight,
-                        rhs=lambda l, j, p=packed, s=source, t=tiles, a=at: p.read(s, t, a, tile, l, j),  # type: ignore[misc]
-                        init=lambda i, j, o=out, f=factor, c=corrected: o[i, j] * f[i] if c else o[i, j],  # type: ignore[misc]
-                        done=lambda i, j, x, o=out: store(o, x, i, j))  # type: ignore[misc]  # fmt: skip
+                self._multiply(stage, state, outer, scores, row0, col0, tile)
 
         visitor.emit(task_group, row_tile, part, each)
+
+    def _tile(self, state: RowState, outer: Mapping[str, Any], scores: Any, row0: Any, r: Any, col0: Any, test: Any, bounded: bool) -> Tile:
+        """Row ``r`` of the score tile. A weight that is the last scalar stage's term is evaluated once and kept in place of the score."""
+        program, loads = self.program, self.loads(bounded)
+
+        def leaf(c: Any, x: Any, old: Mapping[str, Any]) -> Leaf:
+            at = {**outer, self.shape.row.name: row0 + r, program.stream.name: col0 + c}
+            return row_leaf(state, r, at, loads, x, old)
+
+        def scalar(c: Any) -> Any:
+            x = lower(self.value, leaf(c, scores[r, c], {}))
+            return x if test is None else test(outer, row0, r, col0, c, x)
+
+        def put(c: Any, x: Any) -> Any:
+            store(scores, x, r, c)
+            return scores[r, c]
+
+        return Tile(self.cols, self.width, scalar, lambda c: scores[r, c], put, put if self.kept else None, leaf)
+
+    def _multiply(self, stage: Stage, state: RowState, outer: Mapping[str, Any], scores: Any, row0: Any, col0: Any, tile: Any) -> None:
+        """out = out * factor + weights . values[tile]"""
+        packed, out = self.values[stage.name], state.products[stage.name]
+        lead, tiles = self._lead(packed, outer), self.buffers.get(f"value_tiles_{stage.name}")
+        source = self.buffers[packed.operand.tensor]
+        loads = self.loads(bounded=True)
+
+        def weight(i: Any, l: Any) -> Any:
+            if stage.name in self.kept:
+                return scores[i, l]
+            at = {**outer, self.shape.row.name: row0 + i, self.program.stream.name: col0 + l}
+            assert stage.weight is not None
+            return lower(safe(stage.weight, self.program, stage), row_leaf(state, i, at, loads, scores[i, l], {}))
+
+        def start(i: Any, j: Any) -> Any:
+            return apply(stage, out[i, j], state.factor[stage.name][i]) if stage.ratio is not None else out[i, j]
+
+        product(self.rows, packed.inner, self.cols, self.out_tile[stage.name], lhs=weight,
+                rhs=lambda l, j: packed.read(source, tiles, lead, tile, l, j), init=start, done=lambda i, j, x: store(out, x, i, j))  # fmt: skip
 
     def _lead(self, packed: Packed, outer: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(lower(e, lambda n, _: outer[n.args[0]], "int32") for e in packed.operand.lead())

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tvm import tirx
 from tvm.tirx.script.builder import ir as B
 
-from ...cascade.program import FusedProgram, Stage, safe
-from ...expr import Expr
-from ..lower import lower, number
+from ...cascade.program import FusedProgram, Stage
 from .loops import COMBINE, local, store, vectors
-from .stages import RowState
+from .stages import RowState, apply, guarded_ratio, row_leaf
 
 
 class Partials:
@@ -51,29 +48,18 @@ class Partials:
                         total = state.products[s.name]
 
                         def add(c: Any, _: Any, part: Any = part, total: Any = total, s: Stage = s, g: Any = g, factor: Any = factor) -> None:
-                            store(total, COMBINE[s.monoid](total[r, c], self._based(s, part[task, g, r, c], factor)), r, c)
+                            store(total, COMBINE[s.monoid](total[r, c], _based(s, part[task, g, r, c], factor)), r, c)
 
                         vectors(self.cols[s.name], width, add)
                     else:
                         total = state.scalars[s.name]
-                        store(total, COMBINE[s.monoid](total[r], self._based(s, part[task, g, r], factor)), r)
-
-    def _based(self, stage: Stage, value: Any, factor: Any) -> Any:
-        if stage.ratio is None:
-            return value
-        return value * factor[0] if stage.combine == "mul" else value + factor[0]
+                        store(total, COMBINE[s.monoid](total[r], _based(s, part[task, g, r], factor)), r)
 
     def _factor(self, stage: Stage, buffers: Mapping[str, Any], state: RowState, task: Any, segment: Any, row: Any) -> Any:
         """The ratio from the part's earlier results (``previous``) to the merged ones (``result``)."""
-        assert stage.ratio is not None
+        old = {s.name: buffers[f"part_{s.name}"][task, segment, row] for s in self.program.stages if not s.axes}
+        return guarded_ratio(self.program, stage, row_leaf(state, row, {}, lambda e, _: None, None, old), old)
 
-        def leaf(e: Expr, _: tuple[Any, ...]) -> Any:
-            name = e.args[0]
-            return state.scalars[name][row] if e.op == "result" else buffers[f"part_{name}"][task, segment, row]
 
-        value = lower(safe(stage.ratio, self.program, stage), leaf)
-        unit = number(1.0 if stage.combine == "mul" else 0.0, "float32")
-        for name in stage.guarded:
-            neutral = number(self.program.stage(name).neutral, "float32")
-            value = tirx.Select(tirx.EQ(buffers[f"part_{name}"][task, segment, row], neutral), unit, value)
-        return value
+def _based(stage: Stage, value: Any, factor: Any) -> Any:
+    return value if stage.ratio is None else apply(stage, value, factor[0])
