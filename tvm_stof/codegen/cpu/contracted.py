@@ -20,6 +20,7 @@ from tvm.tirx.script.builder import ir as B
 from ...cascade.program import Stage, safe
 from ...expr import Expr
 from ..lower import Leaf, lower, number
+from .epilogue import store_outputs
 from .loops import fill, local, store, vectors
 from .pack import Packed, ceil
 from .product import RegisterTile, product
@@ -189,31 +190,8 @@ class ContractedTile:
         row0 = row_tile * self.rows
         extent = self.shape.row.extent
         rows = self.rows if extent % self.rows == 0 else tirx.min(self.rows, extent - row0)
-        for output in self.program.outputs:
-            target = self.buffers[output.tensor]
-            dtype = self.program.tensor(output.tensor).dtype
-            with B.serial(0, rows) as r:
-                inner = output.axes[0] if output.axes else None
-
-                def write(c: Any, _: Any = None, output: Any = output, r: Any = r, inner: Any = inner, target: Any = target, dtype: str = dtype) -> None:
-                    env = {**outer, self.shape.row.name: row0 + r, **({inner.name: c} if inner else {})}
-
-                    def leaf(e: Expr, operands: tuple[Any, ...]) -> Any:
-                        if e.op == "index":
-                            return env[e.args[0]]
-                        if e.op == "load":
-                            return self.buffers[str(e.args[0])][operands]
-                        name = e.args[0]
-                        return state.scalars[name][r] if name in state.scalars else state.products[name][r, c]
-
-                    at = [lower(a, leaf, "int32") for a in output.at]
-                    value = lower(output.value, leaf)
-                    store(target, value if dtype == "float32" else tirx.Cast(dtype, value), *at)
-
-                if inner is None:
-                    write(0)
-                else:
-                    vectors(inner.extent, self.width if inner.extent % self.width == 0 else 1, write)
+        with B.serial(0, rows) as r:
+            store_outputs(self.program, self.buffers, {**outer, self.shape.row.name: row0 + r}, state, r, self.width)
 
 
 def _fitting(cols: int, vectors_wanted: int, width: int) -> int:

@@ -15,7 +15,8 @@ from .shape import ContractedShape
 Test = Callable[[Mapping[str, Any], Any, Any, Any, Any, Any], Any]
 
 
-def _keep(conditions: list[Any], x: Any) -> Any:
+def keep(conditions: list[Any], x: Any) -> Any:
+    """x where all conditions hold, else -inf (which is neutral to every stage of a program with a predicate)."""
     return tirx.Select(tirx.all(*conditions), x, number(float("-inf"), "float32")) if conditions else x
 
 
@@ -24,7 +25,7 @@ def edge_test(shape: ContractedShape, cols: int) -> Test | None:
     extent = shape.program.stream.extent
     if extent % cols == 0:
         return None
-    return lambda outer, row0, r, col0, c, x: _keep([col0 + c < extent], x)
+    return lambda outer, row0, r, col0, c, x: keep([col0 + c < extent], x)
 
 
 def predicate_test(shape: ContractedShape, predicate: Expr, cols: int) -> Test:
@@ -34,11 +35,11 @@ def predicate_test(shape: ContractedShape, predicate: Expr, cols: int) -> Test:
     def test(outer: Mapping[str, Any], row0: Any, r: Any, col0: Any, c: Any, x: Any) -> Any:
         at = {**outer, shape.row.name: row0 + r, shape.program.stream.name: col0 + c}
         condition = lower(predicate, lambda e, _: at[e.args[0]], "int32")
-        return _keep([condition] + ([col0 + c < extent] if extent % cols else []), x)
+        return keep([condition] + ([col0 + c < extent] if extent % cols else []), x)
 
     return test
 
 
 def bits_test(tiles: Any, tile_index: Any) -> Test:
     """Stored bits: tiles[tile_index] holds 0 for masked elements and past both ends."""
-    return lambda outer, row0, r, col0, c, x: _keep([tirx.NE(tiles[tile_index, r, c], tirx.const(0, "uint8"))], x)
+    return lambda outer, row0, r, col0, c, x: keep([tirx.NE(tiles[tile_index, r, c], tirx.const(0, "uint8"))], x)

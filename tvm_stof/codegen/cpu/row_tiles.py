@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import tvm
 import tvm.script.ir_builder
 from tvm import tirx
@@ -18,10 +16,8 @@ from ..kernel import Kernel, Prepared, Workspace
 from .contracted import ContractedTile
 from .masking import bits_test, edge_test, predicate_test
 from .merge import Partials
-from .shape import ContractedShape
+from .shape import Arrays, ContractedShape, place, tasks
 from .visit import BlockList, EveryTile, Visitor
-
-Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class RowTiles:
@@ -41,8 +37,7 @@ class RowTiles:
         self.segments = int(decisions.get("segments", 1))
         self.buffers: dict[str, Any] = {}
         self.tile = ContractedTile(shape, decisions, width, self.buffers)
-        self.outer_total = int(np.prod([a.extent for a in shape.outer], dtype=np.int64))
-        self.tasks = self.outer_total * self.tile.row_tiles
+        self.tasks = tasks(shape, self.tile.rows)
         self.partials = Partials(shape.program, self.tasks, self.segments, self.tile.rows, {n: p.inner for n, p in self.tile.values.items()})
 
     def emit(self) -> Kernel:
@@ -84,16 +79,8 @@ class RowTiles:
                 self.tile.epilogue(outer, row_tile, state)
 
     def _place(self, task: Any) -> tuple[dict[str, Any], Any, Any]:
-        """Task number -> positions on the outer axes, list group, row tile; through ``order`` where work is uneven."""
         at = self.buffers["order"][task] if "order" in self.lists else task
-        row_tile, rest = tirx.floormod(at, self.tile.row_tiles), tirx.floordiv(at, self.tile.row_tiles)
-        outer: dict[str, Any] = {}
-        group: Any = 0
-        for axis, stride in zip(reversed(self.shape.outer), reversed(self.strides)):
-            outer[axis.name] = tirx.floormod(rest, axis.extent)
-            rest = tirx.floordiv(rest, axis.extent)
-            group = group + outer[axis.name] * stride
-        return outer, group, row_tile
+        return place(self.shape, at, self.tile.row_tiles, self.strides)
 
     def _visitor(self) -> Visitor:
         program, cols = self.shape.program, self.tile.cols

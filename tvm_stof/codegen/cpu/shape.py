@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy.typing as npt
+from tvm import tirx
 
 from ...cascade.program import Axis, FusedProgram, Stage
 from ...expr import Expr, index
@@ -100,3 +104,26 @@ def contracted_shape(program: FusedProgram) -> ContractedShape | Refusal:
         return "an output is written for each streamed element"
     outer = tuple(a for a in program.grid if a is not row)
     return ContractedShape(program, row, outer, key, scalars, products, tuple(values))
+
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+def tasks(shape: ContractedShape, rows: int) -> int:
+    """Row tiles of all outer positions."""
+    total = -(-shape.row.extent // rows)
+    for axis in shape.outer:
+        total *= axis.extent
+    return total
+
+
+def place(shape: ContractedShape, task: Any, row_tiles: int, strides: Sequence[int]) -> tuple[dict[str, Any], Any, Any]:
+    """Task number -> positions on the outer axes, list group (sum of stride * position), row tile."""
+    row_tile, rest = tirx.floormod(task, row_tiles), tirx.floordiv(task, row_tiles)
+    outer: dict[str, Any] = {}
+    group: Any = 0
+    for axis, stride in zip(reversed(shape.outer), reversed(strides)):
+        outer[axis.name] = tirx.floormod(rest, axis.extent)
+        rest = tirx.floordiv(rest, axis.extent)
+        group = group + outer[axis.name] * stride
+    return outer, group, row_tile
