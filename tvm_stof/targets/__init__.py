@@ -1,0 +1,8 @@
+"""Devices: what a kernel is generated for, with the limits and rates that rules and cost models need."""
+
+from __future__ import annotations
+
+from .device import Device
+from .lookup import current_device, device
+
+__all__ = ["Device", "current_device", "device"]
