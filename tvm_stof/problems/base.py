@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from .. import canonical
 from ..errors import ProblemError, explain
+from ..masks import Mask
 
 DTYPES = ("float32", "float16")
 
@@ -37,6 +38,11 @@ class Problem(ABC):
     @abstractmethod
     def outputs(self) -> tuple[TensorSpec, ...]:
         """Arrays the kernel fills, in return order."""
+
+    @property
+    def bound_mask(self) -> Mask | None:
+        """The mask over (row, streamed) positions with its alignment resolved, or None where every position takes part."""
+        return None
 
     def to_data(self) -> dict[str, Any]:
         """Canonical plain data (see ``tvm_stof.canonical``)."""
