@@ -1,0 +1,126 @@
+"""The streamed scalar that stages share, and the condition under which an element takes part."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..expr import Expr, call, const, evaluate
+from .axes import uses
+from .program import NEUTRAL
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """The shared scalar, the terms over ``Expr("value")``, and the predicate split off them."""
+
+    value: Expr
+    terms: tuple[Expr, ...]
+    predicate: Expr | None
+
+
+def streamed_value(stages: tuple[tuple[str, Expr], ...], stream: str, prologue: bool) -> Streamed:
+    """Split the predicate off (monoid, term) pairs and name what they share."""
+    terms = tuple(t for _, t in stages)
+    neutrals = tuple(NEUTRAL[m] for m, _ in stages)
+    parts: list[Expr] = []
+    while True:
+        split = _split(terms, neutrals)
+        if split is None:
+            break
+        parts.append(split[0])
+        terms = split[1]
+    predicate = None
+    for p in parts:
+        predicate = p if predicate is None else call("and", predicate, p)
+    value = _shared(terms, stream, prologue)
+    return Streamed(value, tuple(t.substitute({value: Expr("value")}) for t in terms), predicate)
+
+
+def _split(terms: tuple[Expr, ...], neutrals: tuple[float, ...]) -> tuple[Expr, tuple[Expr, ...]] | None:
+    """One static condition that, when false, makes every term neutral; and the terms where it is true."""
+    for node in [n for n in reversed(terms[0].walk()) if n.op == "select" and static(n.args[0])]:
+        condition = node.args[0]
+        for holds in (True, False):
+            if all(neutral_value(arm(t, condition, not holds)) == n for t, n in zip(terms, neutrals)):
+                return condition if holds else call("not", condition), tuple(arm(t, condition, holds) for t in terms)
+    return None
+
+
+def static(e: Expr) -> bool:
+    """Whether an expression is known before any data is: indices, and bits or integers that are loaded."""
+    return all(n.op not in ("result", "previous", "prologue", "value", "cast", "exp", "log", "div", "sqrt", "tanh") for n in e.walk())
+
+
+def arm(e: Expr, condition: Expr, holds: bool) -> Expr:
+    """``e`` where the condition is known."""
+    if e.op == "select" and e.args[0] == condition:
+        return arm(e.args[1 if holds else 2], condition, holds)
+    return e.rebuild(lambda a: arm(a, condition, holds))
+
+
+def _shared(terms: tuple[Expr, ...], stream: str, prologue: bool) -> Expr:
+    """The largest subtree of the first term, free of results, whose replacement leaves none of its anchor (contraction or first load) elsewhere."""
+    anchors = [n for t in terms for n in t.walk() if (n.op == "prologue" if prologue else n.op == "load" and uses(n, [stream]))]
+    if not anchors:
+        return next((n for t in terms for n in t.walk() if n.op == "index" and n.args[0] == stream), terms[0])
+    anchor = anchors[0]
+    home = next(t for t in terms if anchor in t.walk())
+    free = [n for n in home.walk() if anchor in n.walk() and all(m.op not in ("result", "previous") for m in n.walk())]
+    for candidate in sorted(dict.fromkeys(free), key=lambda n: -len(n.walk())):
+        if all(anchor not in t.substitute({candidate: Expr("value")}).walk() for t in terms):
+            return candidate
+    return anchor
+
+
+class _Finite(float):
+    """Some finite number, its value unknown."""
+
+
+def neutral_value(e: Expr, known: dict[Expr, float] | None = None) -> float:
+    """The value of a term when it does not depend on the data, else NaN; loads and results count as some finite number.
+
+    Every number is finite data here: 0 * x is 0. A masked element whose value is inf or NaN is thereby left out, which is what a mask means.
+    """
+    known = known or {}
+    if e in known:
+        return known[e]
+    args = [neutral_value(a, known) for a in e.operands()] if e.op not in ("load", "index") else []
+    if e.op == "const":
+        return float(e.args[0])
+    if e.op in ("load", "index", "result", "previous", "value", "prologue"):
+        return _Finite("nan")
+    if e.op == "cast":
+        return args[0]
+    return _fold(e.op, args)
+
+
+def _fold(op: str, args: list[float]) -> float:
+    unknown = [isinstance(a, _Finite) for a in args]
+    if not any(unknown):
+        if any(math.isnan(a) for a in args):
+            return math.nan
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return float(evaluate(call(op, *(const(a) for a in args)), lambda node, operands: math.nan))
+    rest = [a for a, u in zip(args, unknown) if not u]
+    if any(math.isnan(a) for a in rest):
+        return math.nan
+    if all(unknown):
+        return _Finite("nan") if op in ("add", "sub", "mul", "neg", "abs", "min", "max", "tanh", "sigmoid", "floor") else math.nan
+    first = args[0]
+    if op in ("add", "sub") and math.isinf(rest[0]):
+        return -rest[0] if op == "sub" and unknown[0] else rest[0]
+    if op == "mul" and rest[0] == 0 or op == "div" and not unknown[0] and first == 0:
+        return 0.0
+    if op == "div" and unknown[0] and math.isinf(rest[0]):
+        return 0.0
+    if op == "max" and rest[0] == math.inf or op == "min" and rest[0] == -math.inf:
+        return rest[0]
+    if op in ("max", "min") and math.isinf(rest[0]):
+        return _Finite("nan")
+    if op == "select" and not unknown[0]:
+        return args[1] if first else args[2]
+    finite = all(math.isfinite(a) for a in rest)
+    return _Finite("nan") if finite and op in ("add", "sub", "mul", "min", "max", "select") or op == "select" and not any(unknown[1:]) and args[1] == args[2] else math.nan
