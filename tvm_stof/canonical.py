@@ -1,6 +1,7 @@
 """Identity is data: frozen dataclasses to canonical JSON and back, and SHA-256 keys of that text.
 
-An object's data is ``{"kind": name, field: value, ...}``. Canonical text sorts keys, has no blanks and refuses NaN, so equal objects have equal
+An object's data is ``{"kind": name, field: value, ...}``. Canonical text sorts keys, has no blanks and refuses NaN, so equal objects have
+equal
 text and equal keys on every machine. A key never depends on ``repr``, source text or closures.
 """
 
@@ -71,7 +72,9 @@ def from_data(data: Any, base: type[T], _depth: int = 0) -> T:
     unknown = sorted(given.keys() - fields.keys())
     missing = sorted(fields.keys() - given.keys())
     if unknown or missing:
-        raise CanonicalError(explain(f"fields of {data['kind']!r} do not fit", got=f"unknown {unknown}, missing {missing}", accepted=fields))
+        raise CanonicalError(
+            explain(f"fields of {data['kind']!r} do not fit", got=f"unknown {unknown}, missing {missing}", accepted=fields)
+        )
     try:
         return cls(**{k: _value(v, _depth + 1) for k, v in given.items()})  # type: ignore[no-any-return]
     except StofError:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .errors import CanonicalError, explain
 
-Atom = Union[int, float, str, bool]
+Atom: TypeAlias = "int | float | str | bool"
 
 #: op -> number of operands; leaves: const(value), index(axis name), result(stage name), previous(stage name), value() (the streamed scalar)
 ARITY: Mapping[str, int] = {
@@ -28,7 +28,10 @@ LEAVES = ("const", "index", "result", "previous", "value", "prologue")
 
 @dataclass(frozen=True)
 class Expr:
-    """One node. ``args`` holds Expr operands; leaves hold one atom; ``load`` holds the tensor's name then index Exprs; ``cast`` a dtype then one Expr."""
+    """One node.
+
+    ``args`` holds Expr operands; leaves hold one atom; ``load`` holds the tensor's name then index Exprs; ``cast`` a dtype then one Expr.
+    """
 
     op: str
     args: tuple[Any, ...] = ()
@@ -85,7 +88,8 @@ def call(op: str, *operands: Expr) -> Expr:
     return Expr(op, operands)
 
 
-_SYMBOL = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
+_SYMBOL = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+"eq": "==",
            "ne": "!=", "and": "&", "or": "|", "xor": "^", "pow": "**"}  # fmt: skip
 
 
@@ -132,10 +136,13 @@ def from_data(data: Any, depth: int = 0) -> Expr:
 
 
 _NUMPY: Mapping[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "floordiv": np.floor_divide, "mod": np.mod, "min": np.minimum,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "floordiv": np.floor_divide, "mod": np.mod, "min":
+    np.minimum,
     "max": np.maximum, "pow": np.power, "neg": np.negative, "abs": np.abs, "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh,
-    "floor": np.floor, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "eq": np.equal, "ne": np.not_equal, "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "xor": np.logical_xor, "select": np.where,
+    "floor": np.floor, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge":
+    np.greater_equal,
+    "eq": np.equal, "ne": np.not_equal, "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "xor": np.logical_xor,
+    "select": np.where,
 }  # fmt: skip
 
 

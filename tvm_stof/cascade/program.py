@@ -1,7 +1,9 @@
 """FusedProgram: the one middle language between definitions and emitters.
 
-A tile-level loop over one streamed axis: an optional prologue contraction, a scalar map, stages in order with their corrections, an epilogue. It names tensors,
-axes and expressions, never algorithms; attention, softmax and a user's own cascade are all one of these. Target-independent and free of TVM.
+A tile-level loop over one streamed axis: an optional prologue contraction, a scalar map, stages in order with their corrections, an
+epilogue. It names tensors,
+axes and expressions, never algorithms; attention, softmax and a user's own cascade are all one of these. Target-independent and free of
+TVM.
 """
 
 from __future__ import annotations
@@ -48,10 +50,12 @@ class Stage:
     monoid : "sum", "max", "min" or "prod".
     term : F, over value(), loads, indices and ``result`` of earlier stages.
     axes : own extra axes (value dim of attention); the correction is broadcast along them.
-    ratio : H(new)/H(old) under the stage's operator as one expression of ``result`` (new) and ``previous`` (old); None without earlier results.
+    ratio : H(new)/H(old) under the stage's operator as one expression of ``result`` (new) and ``previous`` (old); None without earlier
+        results.
     combine : operator the ratio is applied with, "mul" or "add".
     guarded : earlier stages whose neutral value makes H non-invertible; legal because the neutral-prefix condition was proven.
-    weight, operand : term = weight * operand where the operand is a load that varies over ``axes`` (a contraction over the stream); None otherwise.
+    weight, operand : term = weight * operand where the operand is a load that varies over ``axes`` (a contraction over the stream); None
+        otherwise.
     emission : "running" (corrected each tile) or "deferred" (no correction inside the loop).
     """
 
@@ -97,7 +101,8 @@ class FusedProgram:
     stream : the shared reduction axis.
     prologue : contraction giving ``Expr("prologue")`` per (grid, stream) point, or None.
     value : x[l], the streamed scalar, over Expr("prologue"), loads, indices; stages see it as ``Expr("value")``.
-    predicate : index-only condition under which an element takes part (None: all do). Where false the element is neutral to every stage, so a tile where it is
+    predicate : index-only condition under which an element takes part (None: all do). Where false the element is neutral to every stage,
+        so a tile where it is
         false everywhere may be skipped and one where it is true everywhere needs no test.
     stages, outputs : in order.
     """

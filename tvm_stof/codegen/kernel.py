@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ class Workspace:
     dtype: str = "float32"
 
 
-Prepared = Union[npt.NDArray[np.generic], Workspace]
+Prepared: TypeAlias = "npt.NDArray[np.generic] | Workspace"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
     "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "eq": tirx.EQ, "ne": tirx.NE,
     "and": tirx.And, "or": tirx.Or, "not": tirx.Not, "xor": tirx.NE, "select": tirx.Select,
     "neg": lambda a: -a, "abs": tirx.abs, "exp": tirx.exp, "log": tirx.log, "sqrt": tirx.sqrt, "floor": tirx.floor,
-    "tanh": lambda a: number(1.0, dtype_of(a)) - number(2.0, dtype_of(a)) / (tirx.exp(a * number(2.0, dtype_of(a))) + number(1.0, dtype_of(a))),
+    "tanh": lambda a: number(1.0, dtype_of(a)) - number(2.0, dtype_of(a)) / (tirx.exp(a * number(2.0, dtype_of(a))) + number(1.0,
+    dtype_of(a))),
     "sigmoid": lambda a: number(1.0, dtype_of(a)) / (number(1.0, dtype_of(a)) + tirx.exp(-a)),
 }  # fmt: skip
 

@@ -112,7 +112,9 @@ def block_arrays(problem: Problem, row: Axis, stream: Axis, outer: Sequence[Axis
     return arrays, strides(lists, outer)
 
 
-def row_arrays(problem: Problem, row: Axis, stream: Axis, outer: Sequence[Axis], rows: int, threads: int) -> tuple[dict[str, Array], list[int]]:
+def row_arrays(
+    problem: Problem, row: Axis, stream: Axis, outer: Sequence[Axis], rows: int, threads: int
+) -> tuple[dict[str, Array], list[int]]:
     """Arguments of a row-wise kernel: explicit columns of every row."""
     batch, heads = extents(outer)
     lists = row_lists(problem, row.extent, stream.extent, batch, heads)

@@ -1,6 +1,7 @@
 """The analytical model of the CPU emitters: vector operations of a candidate against the device's rate.
 
-Every term is counted in vector operations (one lane-wide instruction); constants were read off the generated code and checked against measured
+Every term is counted in vector operations (one lane-wide instruction); constants were read off the generated code and checked against
+measured
 times on a znver4 (``tuning_logs``). It is a prior, a feature and a pruning rule: what is kept is decided by measuring.
 """
 
@@ -43,7 +44,9 @@ class Layout:
     def bytes(self) -> float:
         """Every parameter read or written once."""
         sizes = {"float32": 4, "float16": 2, "uint8": 1}
-        return float(sum(np.prod(t.shape, dtype=np.float64) * sizes.get(t.dtype, 4) for t in self.shape.program.tensors if t.dtype != "uint8"))
+        return float(
+            sum(np.prod(t.shape, dtype=np.float64) * sizes.get(t.dtype, 4) for t in self.shape.program.tensors if t.dtype != "uint8")
+        )
 
 
 @functools.lru_cache(maxsize=64)

@@ -72,7 +72,11 @@ def legal(problem: Problem, decisions: Mapping[str, Value], device: Any) -> str 
     if kind == "streamed":
         return _legal_rows(fused, decisions, lanes)
     if kind == "row_wise":
-        return None if int(decisions["cols"]) % lanes == 0 and int(decisions["cols"]) <= 4096 else f"cols must be a multiple of {lanes} up to 4096"
+        return (
+            None
+            if int(decisions["cols"]) % lanes == 0 and int(decisions["cols"]) <= 4096
+            else f"cols must be a multiple of {lanes} up to 4096"
+        )
     assert at is not None
     return _legal_tiles(problem, at, decisions, device)
 

@@ -22,7 +22,7 @@ class SingleSegment(Rule):
     def choices(self, problem: Problem, program: FusedProgram, device: Any) -> dict[str, list[Value]]:
         if cpu_model.layout(program) is None:
             return cpu_space.streamed(program, device)
-        return {} if not cpu_space.testable(problem) else cpu_space.tiles(program, device)
+        return cpu_space.tiles(program, device) if cpu_space.testable(problem) else {"block_q": []}
 
     def legal(self, problem: Problem, decisions: Mapping[str, Value], device: Any) -> str | None:
         return cpu_space.legal(problem, decisions, device)

@@ -87,7 +87,9 @@ class ContractedTile:
 
         return answer
 
-    def emit(self, outer: Mapping[str, Any], row_tile: Any, visitor: Visitor, task_group: Any, state: RowState, part: tuple[Any, int]) -> None:
+    def emit(
+        self, outer: Mapping[str, Any], row_tile: Any, visitor: Visitor, task_group: Any, state: RowState, part: tuple[Any, int]
+    ) -> None:
         """Stream the visitor's tiles of one row tile (its ``part`` = (number, count) share) into ``state``."""
         program, shape = self.program, self.shape
         assert program.prologue is not None
@@ -108,7 +110,9 @@ class ContractedTile:
 
             def update(tested: bool) -> None:
                 with B.serial(0, self.rows) as r:
-                    update_row(program, state, r, self._tile(state, outer, scores, row0, r, col0, test if tested else None, tested or edge_rows))
+                    update_row(
+                        program, state, r, self._tile(state, outer, scores, row0, r, col0, test if tested else None, tested or edge_rows)
+                    )
 
             if untested is None:
                 update(test is not None)
@@ -211,4 +215,3 @@ def _split_scale(value: Expr) -> tuple[float, Expr]:
         factor = next(a for a in scaled[0].operands() if a.op == "const")
         return float(factor.args[0]), value.substitute({scaled[0]: bare})
     return 1.0, value
-

@@ -1,4 +1,4 @@
-"""Tests of single elements in tiles that are not whole: by the definition's predicate, by stored bits, or only against the end of the axis."""
+"""Tests of single elements in tiles that are not whole: the definition's predicate, stored bits, or just the end of the axis."""
 
 from __future__ import annotations
 

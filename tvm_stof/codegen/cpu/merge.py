@@ -47,7 +47,9 @@ class Partials:
                     if s.axes:
                         total = state.products[s.name]
 
-                        def add(c: Any, _: Any, part: Any = part, total: Any = total, s: Stage = s, g: Any = g, factor: Any = factor) -> None:
+                        def add(
+                            c: Any, _: Any, part: Any = part, total: Any = total, s: Stage = s, g: Any = g, factor: Any = factor
+                        ) -> None:
                             store(total, COMBINE[s.monoid](total[r, c], _based(s, part[task, g, r, c], factor)), r, c)
 
                         vectors(self.cols[s.name], width, add)

@@ -20,7 +20,10 @@ def ceil(a: int, b: int) -> int:
 
 
 class Packed:
-    """A streamed operand as [lead..., tile, depth, cols]: ``transpose`` puts the streamed axis last (keys of a score product), else the inner axis (values)."""
+    """A streamed operand as [lead..., tile, depth, cols].
+
+    ``transpose`` puts the streamed axis last (keys of a score product), otherwise the inner axis is last (values).
+    """
 
     def __init__(self, operand: Operand, tensor: Tensor, tile: int, width: int, transpose: bool) -> None:
         self.operand, self.tensor, self.tile, self.transpose = operand, tensor, tile, transpose

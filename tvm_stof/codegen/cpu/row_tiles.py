@@ -38,7 +38,9 @@ class RowTiles:
         self.buffers: dict[str, Any] = {}
         self.tile = ContractedTile(shape, decisions, width, self.buffers)
         self.tasks = tasks(shape, self.tile.rows)
-        self.partials = Partials(shape.program, self.tasks, self.segments, self.tile.rows, {n: p.inner for n, p in self.tile.values.items()})
+        self.partials = Partials(
+            shape.program, self.tasks, self.segments, self.tile.rows, {n: p.inner for n, p in self.tile.values.items()}
+        )
 
     def emit(self) -> Kernel:
         """Build the kernel."""

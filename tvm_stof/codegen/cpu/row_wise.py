@@ -1,4 +1,4 @@
-"""The row-wise kernel of a contracted program: each row gathers just the streamed elements its list names. For few or scattered keys and tiny problems.
+"""The row-wise kernel of a contracted program: each row gathers just the streamed elements its list names.
 
 parallel (outer, rows): for row: for chunk of row list:
   scores[c] = q . key[list[c]]          # lanes over the contracted axis
@@ -29,7 +29,10 @@ from .stages import RowState, Tile, apply, row_leaf, scalar_stages, update_row
 
 
 class RowWise:
-    """Assembles one PrimFunc. Decisions: ``rows`` per task, ``cols`` per chunk; lists: ``row_ptr``, ``col``, optionally ``order`` of the tasks."""
+    """Assembles one PrimFunc.
+
+    Decisions: ``rows`` per task, ``cols`` per chunk; lists: ``row_ptr``, ``col``, optionally ``order`` of the tasks.
+    """
 
     def __init__(self, shape: ContractedShape, decisions: Mapping[str, Any], width: int, parameters: Sequence[Tensor], lists: Arrays,
                  strides: Sequence[int]) -> None:  # fmt: skip
@@ -101,7 +104,9 @@ class RowWise:
             store(scores, x, 0, c)
             return scores[0, c]
 
-        update_row(self.program, state, 0, Tile(self.cols, self.width, scalar, lambda c: scores[0, c], put, put if self.kept else None, leaf))
+        update_row(
+            self.program, state, 0, Tile(self.cols, self.width, scalar, lambda c: scores[0, c], put, put if self.kept else None, leaf)
+        )
         for stage, operand in zip(self.shape.products, self.shape.values):
 
             def weight(c: Any, stage: Stage = stage) -> Any:
@@ -144,7 +149,9 @@ class RowWise:
                 store(lanes, term if v == 0 else lanes[lane] + term, lane)
         return fold(lanes, width, "sum")
 
-    def _accumulate(self, stage: Stage, operand: Operand, outer: Mapping[str, Any], state: RowState, weight: Any, position: Any, count: Any) -> None:
+    def _accumulate(
+        self, stage: Stage, operand: Operand, outer: Mapping[str, Any], state: RowState, weight: Any, position: Any, count: Any
+    ) -> None:
         """out = out * factor + sum over c of weight(c) * operand[position[c]], the row in registers."""
         extent = operand.inner.extent
         width = lanes_for(extent, self.width)
@@ -168,4 +175,3 @@ def lanes_for(extent: int, width: int) -> int:
     while extent % width:
         width //= 2
     return width
-

@@ -27,7 +27,7 @@ def mentions(e: Expr, axis: str) -> bool:
 
 @dataclass(frozen=True)
 class Operand:
-    """A right-hand tensor streamed tile by tile: load(tensor, ...) with one dimension the stream and one ``inner``; the others are fixed by the grid."""
+    """A right-hand tensor streamed tile by tile: load(tensor, ...), one dimension the stream, one ``inner``, the others fixed by the grid."""
 
     expr: Expr
     stream_dim: int
@@ -43,7 +43,12 @@ class Operand:
         at = bare.args[1:]
         stream_dims = [n for n, a in enumerate(at) if mentions(a, stream.name)]
         inner_dims = [n for n, a in enumerate(at) if mentions(a, inner.name)]
-        if len(stream_dims) != 1 or len(inner_dims) != 1 or at[stream_dims[0]] != index(stream.name) or at[inner_dims[0]] != index(inner.name):
+        if (
+            len(stream_dims) != 1
+            or len(inner_dims) != 1
+            or at[stream_dims[0]] != index(stream.name)
+            or at[inner_dims[0]] != index(inner.name)
+        ):
             return None
         return Operand(expr, stream_dims[0], inner_dims[0], inner)
 
@@ -66,7 +71,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class ContractedShape:
-    """A program with a prologue contraction and at least one contraction stage, laid out: ``row`` is the grid axis that becomes the tile's rows."""
+    """A laid-out program with a prologue contraction and contraction stages; ``row`` is the grid axis that becomes the tile's rows."""
 
     program: FusedProgram
     row: Axis
@@ -83,7 +88,9 @@ def contracted_shape(program: FusedProgram) -> ContractedShape | Refusal:
         return "the program has no prologue contraction"
     key = Operand.of(program.prologue.rhs, program.stream, program.prologue.over)
     if key is None:
-        return f"the right side of the prologue is not one tensor indexed by the streamed axis and the contracted axis: {program.prologue.rhs}"
+        return (
+            f"the right side of the prologue is not one tensor indexed by the streamed axis and the contracted axis: {program.prologue.rhs}"
+        )
     free = [a for a in program.grid if not mentions(program.prologue.rhs, a.name)]
     if not free:
         return "every grid axis is used by the streamed operand, so no rows share a tile"

@@ -100,8 +100,10 @@ def apply(stage: Stage, value: Any, factor: Any) -> Any:
     return value * factor if stage.combine == "mul" else value + factor
 
 
-def row_leaf(state: RowState, row: Any, at: Mapping[str, Any], loads: Callable[[Expr, tuple[Any, ...]], Any], x: Any, old: Mapping[str, Any]) -> Leaf:
-    """Leaves at one element of one row: positions from ``at``, results from ``state``, earlier results from ``old``, the streamed scalar ``x``."""
+def row_leaf(
+    state: RowState, row: Any, at: Mapping[str, Any], loads: Callable[[Expr, tuple[Any, ...]], Any], x: Any, old: Mapping[str, Any]
+) -> Leaf:
+    """Leaves at one element of a row: positions ``at``, results of ``state``, earlier results ``old``, the streamed scalar ``x``."""
 
     def answer(e: Expr, operands: tuple[Any, ...]) -> Any:
         if e.op == "index":

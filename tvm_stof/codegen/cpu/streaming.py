@@ -42,7 +42,8 @@ def refuse_streaming(program: FusedProgram) -> Refusal | None:
 class Rows:
     """Assembles one PrimFunc.
 
-    Decisions: ``rows`` per task, ``cols`` per tile (a tile's elements meet one correction), ``lanes`` per step, ``segments``, and ``output``:
+    Decisions: ``rows`` per task, ``cols`` per tile (a tile's elements meet one correction), ``lanes`` per step, ``segments``, and
+    ``output``:
     "store" keeps the last stage's term in the output row and corrects it afterwards, "recompute" evaluates the output from its formula.
     """
 
@@ -172,7 +173,9 @@ class Rows:
                     store(mark, state.scalars[name][0], done + t)
             done += tiles if isinstance(tiles, int) else 0
 
-    def _outputs(self, at: Mapping[str, Any], state: RowState, spans: list[tuple[Any, Any, int, int]], marks: Any, scalars_if: Any = None) -> None:
+    def _outputs(
+        self, at: Mapping[str, Any], state: RowState, spans: list[tuple[Any, Any, int, int]], marks: Any, scalars_if: Any = None
+    ) -> None:
         for output in self.program.outputs:
             if not output.streamed:
                 self._scalar_output(output, at, state, scalars_if)
@@ -244,5 +247,3 @@ def stored_output(program: FusedProgram) -> KeptOutput | None:
         if a == last.term and over_results:
             return KeptOutput(output, b if output.value.op == "mul" else Expr("div", (Expr("const", (1.0,)), b)), bases)
     return None
-
-
