@@ -57,6 +57,8 @@ class Stage:
     weight, operand : term = weight * operand where the operand is a load that varies over ``axes`` (a contraction over the stream); None
         otherwise.
     emission : "running" (corrected each tile) or "deferred" (no correction inside the loop).
+    start : neutral element where it is tighter than the monoid's (the maximum of values >= 0 starts from 0); read ``neutral``.
+    stand_in : the number that takes this stage's place in other stages' terms while it is neutral and they are guarded; see ``safe``.
     """
 
     name: str
@@ -69,11 +71,13 @@ class Stage:
     weight: Expr | None = None
     operand: Expr | None = None
     emission: str = "running"
+    start: float | None = None
+    stand_in: float = 0.0
 
     @property
     def neutral(self) -> float:
-        """The monoid's neutral element."""
-        return NEUTRAL[self.monoid]
+        """The value before the first element."""
+        return NEUTRAL[self.monoid] if self.start is None else self.start
 
 
 @dataclass(frozen=True)
@@ -126,11 +130,11 @@ class FusedProgram:
 
 
 def safe(e: Expr, program: FusedProgram, stage: Stage) -> Expr:
-    """``e`` with every guarded result replaced by 0 while it is still neutral: F and H at a point where they are finite (redfuser.md 1.6)."""
+    """``e`` with every guarded result replaced by its stand-in while it is still neutral: F and H at a point where they are finite (redfuser.md 1.6)."""
     table = {}
     for name in stage.guarded:
-        d = result(name)
-        table[d] = Expr("select", (Expr("eq", (d, const(program.stage(name).neutral))), const(0.0), d))
+        d, guard = result(name), program.stage(name)
+        table[d] = Expr("select", (Expr("eq", (d, const(guard.neutral))), const(guard.stand_in), d))
     return e.substitute(table)
 
 

@@ -1,0 +1,126 @@
+"""Split a per-element function F(x, D) into G(x) and H(D), and prove the split (redfuser.md 1.3 to 1.6).
+
+F is expanded into a sum of terms, each a product of a streamed part and a result part. The matrix of their coefficients has a rank: one means F = G * H, which is
+what one running value can carry; more means that many running values. A factor that mixes both cannot be split and is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..expr import Expr
+from .algebra import Algebra
+from .deadline import OutOfTime, deadline
+from .facts import NONNEGATIVE, POSITIVE, sign
+from .monoids import MONOIDS
+from .proof import agrees
+
+SECONDS = 5.0
+POINTS = 16
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why F has no G and H, as one sentence."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """F = G <operator> H: sympy expressions over the symbols of ``algebra``; ``proof`` says how it was confirmed."""
+
+    operator: str
+    g: Any
+    h: Any
+    algebra: Algebra
+    proof: str
+
+
+def decompose(monoid: str, term: Expr, algebra: Algebra) -> Decomposition | Refused:
+    """G and H of a term under the operators its monoid distributes over, or the reason there are none."""
+    try:
+        with deadline(SECONDS):
+            return _decompose(monoid, term, algebra)
+    except OutOfTime:
+        return Refused(f"the symbolic proof did not end within {SECONDS:g} s")
+
+
+def _decompose(monoid: str, term: Expr, algebra: Algebra) -> Decomposition | Refused:
+    f = algebra.to_sympy(term)
+    if not algebra.of_kind(f, "d"):
+        return Decomposition("mul" if monoid in ("sum", "prod") else "add", f, _one(), algebra, "it uses no earlier result")
+    if monoid == "prod":
+        return Refused("a product over elements of an expression with earlier results also needs the number of elements, which is not kept")
+    refused = Refused("no operator fits")
+    for operator in MONOIDS[monoid].over:
+        found = separate_sum(f, algebra) if operator == "add" else separate(f, algebra)
+        if isinstance(found, Refused):
+            refused = found
+            continue
+        g, h = found
+        if MONOIDS[monoid].order and operator == "mul" and sign(algebra.from_sympy(h), algebra.signs) not in (POSITIVE, NONNEGATIVE):
+            return Refused(f"{algebra.from_sympy(h)} may be negative, and a negative factor swaps largest and smallest")
+        problem = agrees(term, operator, g, h, algebra, POINTS)
+        if problem:
+            return Refused(problem)
+        return Decomposition(operator, g, h, algebra, f"symbolic expansion, and {POINTS} random points to 40 digits")
+    return refused
+
+
+def _one() -> Any:
+    import sympy
+
+    return sympy.Integer(1)
+
+
+def expanded(f: Any) -> Any:
+    """Powers, exponentials and products written out; logarithms only where signs are known, as sympy does by itself."""
+    import sympy
+
+    f = sympy.expand(f, deep=True, power_exp=True, power_base=True, mul=True, log=True, multinomial=True)
+    return f.replace(lambda e: e.is_Pow and e.base.is_Add and not e.exp.is_positive, lambda e: sympy.expand(sympy.factor(e.base) ** e.exp, power_base=True))
+
+
+def separate_sum(f: Any, algebra: Algebra) -> tuple[Any, Any] | Refused:
+    """f = G(x) + H(d)."""
+    import sympy
+
+    g, h = [], []
+    for t in sympy.Add.make_args(expanded(f)):
+        x, d = algebra.of_kind(t, "x"), algebra.of_kind(t, "d")
+        if x and d:
+            return Refused(f"{algebra.from_sympy(t)} mixes streamed data with earlier results")
+        (h if d else g).append(t)
+    return sympy.Add(*g), sympy.Add(*h)
+
+
+def separate(f: Any, algebra: Algebra) -> tuple[Any, Any] | Refused:
+    """f = G(x) * H(d), or why not; the rank of the coefficients decides."""
+    import sympy
+
+    table: dict[tuple[Any, Any], Any] = {}
+    for t in sympy.Add.make_args(expanded(f)):
+        coefficient, left, right = sympy.Integer(1), [], []
+        for factor in sympy.Mul.make_args(t):
+            x, d = algebra.of_kind(factor, "x"), algebra.of_kind(factor, "d")
+            if x and d:
+                return Refused(f"the factor {algebra.from_sympy(factor)} mixes streamed data with earlier results and cannot be split")
+            if factor.is_number:
+                coefficient *= factor
+            else:
+                (right if d else left).append(factor)
+        place = (sympy.Mul(*left), sympy.Mul(*right))
+        table[place] = table.get(place, 0) + coefficient
+    lefts, rights = list(dict.fromkeys(p[0] for p in table)), list(dict.fromkeys(p[1] for p in table))
+    matrix = sympy.Matrix(len(lefts), len(rights), lambda a, b: table.get((lefts[a], rights[b]), 0))
+    rank = matrix.rank()
+    if rank != 1:
+        parts = " + ".join(f"[{algebra.from_sympy(p)}]" for p in rights)
+        return Refused(f"it is a sum of {rank} separable terms (in {parts}); one running value carries one")
+    column = next(b for b in range(matrix.cols) if any(matrix.col(b)))
+    row = next(a for a in range(matrix.rows) if matrix[a, column] != 0)
+    g = sum((matrix[a, column] / matrix[row, column] * lefts[a] for a in range(matrix.rows)), sympy.Integer(0))
+    h = sum((matrix[row, b] * rights[b] for b in range(matrix.cols)), sympy.Integer(0))
+    return g, h
