@@ -21,4 +21,17 @@ def program_of(problem: Problem) -> FusedProgram:
     return fuse(definition(problem))
 
 
-__all__ = ["NEUTRAL", "Axis", "Cascade", "Contraction", "FusedProgram", "Output", "Stage", "Tensor", "fuse", "program_of", "recognise", "safe"]
+__all__ = [
+    "NEUTRAL",
+    "Axis",
+    "Cascade",
+    "Contraction",
+    "FusedProgram",
+    "Output",
+    "Stage",
+    "Tensor",
+    "fuse",
+    "program_of",
+    "recognise",
+    "safe",
+]

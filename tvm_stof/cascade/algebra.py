@@ -48,7 +48,9 @@ class Algebra:
         if e not in self.symbols:
             known = sign(e, self.signs)
             # A zero among nonnegative values is a question of inverses, answered by the guard, not of algebra.
-            facts = {POSITIVE: {"positive": True}, NONNEGATIVE: {"positive": True}, NEGATIVE: {"negative": True}, ANY: {"real": True}}[known]
+            facts = {POSITIVE: {"positive": True}, NONNEGATIVE: {"positive": True}, NEGATIVE: {"negative": True}, ANY: {"real": True}}[
+                known
+            ]
             kind = "d" if result_names(e) else "x" if self.streamed(e) else "c"
             s = sympy.Symbol(f"{kind}{len(self.symbols)}", **facts)
             self.symbols[e], self.atoms[s] = s, e
@@ -104,7 +106,7 @@ class Algebra:
         return out
 
     def _product(self, e: Any, swap: Callable[[Expr], Expr]) -> Expr:
-        top, bottom = [], []
+        top, bottom = list[Expr](), list[Expr]()
         for f in sorted(e.args, key=self._order):
             inverse = f.is_Pow and f.exp.is_number and f.exp.is_negative and str(f.base) != "E"
             (bottom if inverse else top).append(self.from_sympy(1 / f if inverse else f, swap))
@@ -149,7 +151,16 @@ def number(value: Any) -> Any:
 
 
 _SYMPY: Mapping[str, Callable[..., Any]] = {
-    "add": lambda s, a, b: a + b, "sub": lambda s, a, b: a - b, "mul": lambda s, a, b: a * b, "div": lambda s, a, b: a / b, "neg": lambda s, a: -a,
-    "pow": lambda s, a, b: a**b, "exp": lambda s, a: s.exp(a), "log": lambda s, a: s.log(a), "sqrt": lambda s, a: s.sqrt(a),
-    "tanh": lambda s, a: s.tanh(a), "sigmoid": lambda s, a: s.Function("sigmoid")(a), "abs": lambda s, a: s.Abs(a),
-}  # fmt: skip
+    "add": lambda s, a, b: a + b,
+    "sub": lambda s, a, b: a - b,
+    "mul": lambda s, a, b: a * b,
+    "div": lambda s, a, b: a / b,
+    "neg": lambda s, a: -a,
+    "pow": lambda s, a, b: a**b,
+    "exp": lambda s, a: s.exp(a),
+    "log": lambda s, a: s.log(a),
+    "sqrt": lambda s, a: s.sqrt(a),
+    "tanh": lambda s, a: s.tanh(a),
+    "sigmoid": lambda s, a: s.Function("sigmoid")(a),
+    "abs": lambda s, a: s.Abs(a),
+}

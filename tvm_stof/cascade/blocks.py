@@ -63,7 +63,9 @@ class _Reader:
     def function(self) -> Function:
         root = self.func.body
         if type(root).__name__ != "SBlockRealize":
-            raise UnsupportedPrimFunc(explain("the function has no root block", got=type(root).__name__, way_out="Build it with te or @T.prim_func(s_tir=True)"))
+            raise UnsupportedPrimFunc(
+                explain("the function has no root block", got=type(root).__name__, way_out="Build it with te or @T.prim_func(s_tir=True)")
+            )
         params = tuple(self.declare(p) for p in self.func.params)
         for buffer in root.block.alloc_buffers:
             self.declare(buffer)
@@ -78,7 +80,9 @@ class _Reader:
         if type(buffer.ty).__name__ != "BufferType":
             raise UnsupportedPrimFunc(explain("a parameter is not a buffer", got=f"{buffer.name}: {buffer.ty}"))
         if any(type(n).__name__ != "IntImm" for n in buffer.shape):
-            raise UnsupportedPrimFunc(explain("a buffer has a symbolic shape", got=f"{buffer.name}{tuple(map(str, buffer.shape))}", accepted="constant extents"))
+            raise UnsupportedPrimFunc(
+                explain("a buffer has a symbolic shape", got=f"{buffer.name}{tuple(map(str, buffer.shape))}", accepted="constant extents")
+            )
         name = self.unique(str(buffer.name))
         self.names[buffer] = name
         self.tensors[name] = Tensor(name, tuple(int(n) for n in buffer.shape), str(buffer.dtype))
@@ -100,12 +104,16 @@ class _Reader:
                 yield from self.statement(s, loops)
         elif kind == "For":
             if type(stmt.extent).__name__ != "IntImm" or type(stmt.min).__name__ != "IntImm" or int(stmt.min) != 0:
-                raise UnsupportedPrimFunc(explain(f"loop {stmt.loop_var.name!r} has bounds that are not constant", got=f"{stmt.min} .. {stmt.extent}"))
+                raise UnsupportedPrimFunc(
+                    explain(f"loop {stmt.loop_var.name!r} has bounds that are not constant", got=f"{stmt.min} .. {stmt.extent}")
+                )
             yield from self.statement(stmt.body, {**loops, stmt.loop_var: int(stmt.extent)})
         elif kind == "SBlockRealize":
             yield self.block(stmt, loops)
         else:
-            raise UnsupportedPrimFunc(explain("a statement outside any block is not read", got=f"{kind}: {str(stmt)[:120]}", accepted="loops and blocks"))
+            raise UnsupportedPrimFunc(
+                explain("a statement outside any block is not read", got=f"{kind}: {str(stmt)[:120]}", accepted="loops and blocks")
+            )
 
     def block(self, realize: Any, loops: dict[Any, int]) -> Block:
         block = realize.block
@@ -123,7 +131,9 @@ class _Reader:
             variables[v.var] = index(iters[-1].name)
         convert = Converter(name, variables, self.buffer_name)
         if not _covers(realize, loops):
-            raise convert.refuse(f"axes bound to {', '.join(map(str, realize.iter_values))} where {realize.predicate}, which does not visit each point once")
+            raise convert.refuse(
+                f"axes bound to {', '.join(map(str, realize.iter_values))} where {realize.predicate}, which does not visit each point once"
+            )
         if len(block.match_buffers):
             raise convert.refuse("match_buffer")
         buffer, at, value = self.store(block.body, convert)

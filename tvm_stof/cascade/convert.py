@@ -9,11 +9,34 @@ from typing import Any
 from ..errors import UnsupportedPrimFunc, explain
 from ..expr import Expr, call, const, load
 
-_BINARY = {"Add": "add", "Sub": "sub", "Mul": "mul", "FloorDiv": "floordiv", "FloorMod": "mod", "Min": "min", "Max": "max", "EQ": "eq", "NE": "ne",
-           "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge", "And": "and", "Or": "or"}  # fmt: skip
+_BINARY = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mul": "mul",
+    "FloorDiv": "floordiv",
+    "FloorMod": "mod",
+    "Min": "min",
+    "Max": "max",
+    "EQ": "eq",
+    "NE": "ne",
+    "LT": "lt",
+    "LE": "le",
+    "GT": "gt",
+    "GE": "ge",
+    "And": "and",
+    "Or": "or",
+}
 _TRUTH = {"BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor"}
-_UNARY = {"tirx.exp": "exp", "tirx.log": "log", "tirx.sqrt": "sqrt", "tirx.tanh": "tanh", "tirx.floor": "floor", "prim.floor": "floor",
-          "tirx.fabs": "abs", "tirx.sigmoid": "sigmoid"}  # fmt: skip
+_UNARY = {
+    "tirx.exp": "exp",
+    "tirx.log": "log",
+    "tirx.sqrt": "sqrt",
+    "tirx.tanh": "tanh",
+    "tirx.floor": "floor",
+    "prim.floor": "floor",
+    "tirx.fabs": "abs",
+    "tirx.sigmoid": "sigmoid",
+}
 _CALLS: Mapping[str, Callable[..., Expr]] = {
     **{name: (lambda x, op=op: call(op, x)) for name, op in _UNARY.items()},
     "tirx.pow": lambda x, y: call("pow", x, y),
@@ -42,7 +65,8 @@ class Converter:
     """
 
     def __init__(self, block: str, variables: Mapping[Any, Expr], buffer_name: Callable[[Any], str]) -> None:
-        self.block, self.variables, self.buffer_name = block, dict(variables), buffer_name
+        self.block, self.buffer_name = block, buffer_name
+        self.variables: dict[Any, Expr] = dict(variables)
 
     def refuse(self, construct: str) -> UnsupportedPrimFunc:
         """The error for a construct of this block."""

@@ -1,7 +1,7 @@
 """Split a per-element function F(x, D) into G(x) and H(D), and prove the split (redfuser.md 1.3 to 1.6).
 
-F is expanded into a sum of terms, each a product of a streamed part and a result part. The matrix of their coefficients has a rank: one means F = G * H, which is
-what one running value can carry; more means that many running values. A factor that mixes both cannot be split and is named.
+F is expanded into a sum of terms, each a product of a streamed part and a result part. The matrix of their coefficients has a rank: one
+means F = G * H, which one running value can carry; more means that many running values. A factor that mixes both cannot be split and is named.
 """
 
 from __future__ import annotations
@@ -80,14 +80,17 @@ def expanded(f: Any) -> Any:
     import sympy
 
     f = sympy.expand(f, deep=True, power_exp=True, power_base=True, mul=True, log=True, multinomial=True)
-    return f.replace(lambda e: e.is_Pow and e.base.is_Add and not e.exp.is_positive, lambda e: sympy.expand(sympy.factor(e.base) ** e.exp, power_base=True))
+    return f.replace(
+        lambda e: e.is_Pow and e.base.is_Add and not e.exp.is_positive,
+        lambda e: sympy.expand(sympy.factor(e.base) ** e.exp, power_base=True),
+    )
 
 
 def separate_sum(f: Any, algebra: Algebra) -> tuple[Any, Any] | Refused:
     """f = G(x) + H(d)."""
     import sympy
 
-    g, h = [], []
+    g, h = list[Any](), list[Any]()
     for t in sympy.Add.make_args(expanded(f)):
         x, d = algebra.of_kind(t, "x"), algebra.of_kind(t, "d")
         if x and d:
@@ -102,7 +105,7 @@ def separate(f: Any, algebra: Algebra) -> tuple[Any, Any] | Refused:
 
     table: dict[tuple[Any, Any], Any] = {}
     for t in sympy.Add.make_args(expanded(f)):
-        coefficient, left, right = sympy.Integer(1), [], []
+        coefficient, left, right = sympy.Integer(1), list[Any](), list[Any]()
         for factor in sympy.Mul.make_args(t):
             x, d = algebra.of_kind(factor, "x"), algebra.of_kind(factor, "d")
             if x and d:

@@ -1,4 +1,4 @@
-"""From a cascade to a fused program: each reduction is decomposed, corrected while it runs or left for the end, and guarded where that is proven."""
+"""From a cascade to a fused program: each reduction is decomposed, then corrected while it runs or left for the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import CascadeRefused
-from ..expr import Expr, call, const, previous, result
+from ..expr import Expr, call, previous, result
 from .algebra import Algebra, power
 from .axes import uses
 from .decompose import Decomposition, Refused, decompose
@@ -15,13 +15,12 @@ from .monoids import MONOIDS
 from .program import FusedProgram, Stage
 from .recognise import Cascade, Reduction, recognise
 from .terms import Factors, neutral_prefix, split_factors, unguarded
-from .value import neutral_value
 
 
 def fuse(func: Any) -> FusedProgram:
     """The fused program of a PrimFunc (or of an IRModule with one function).
 
-    Raises UnsupportedPrimFunc for constructs that are not read and CascadeRefused, with the reduction and the reason, where one pass is not enough.
+    Raises UnsupportedPrimFunc for constructs that are not read and CascadeRefused, with reduction and reason, where one pass is not enough.
     """
     return fuse_cascade(recognise(func))
 
@@ -32,7 +31,9 @@ def fuse_cascade(cascade: Cascade) -> FusedProgram:
     for r in cascade.reductions:
         work.add(r)
     outputs = tuple(replace(o, value=o.value.substitute(work.meaning)) for o in cascade.outputs)
-    return FusedProgram(cascade.tensors, cascade.grid, cascade.stream, cascade.prologue, cascade.value, cascade.predicate, tuple(work.stages), outputs)
+    return FusedProgram(
+        cascade.tensors, cascade.grid, cascade.stream, cascade.prologue, cascade.value, cascade.predicate, tuple(work.stages), outputs
+    )
 
 
 @dataclass
@@ -83,7 +84,7 @@ class _Fusion:
         return stage, call(found.operator, result(r.name), h)
 
     def sum(self, r: Reduction, term: Expr) -> tuple[Stage, Expr | None]:
-        """Sums: factors of sums and products leave the loop; what bounds the terms (exponentials, order reductions) stays and is corrected."""
+        """Sums: factors of sums and products leave the loop; what bounds the terms (exponentials, extrema) stays and is corrected."""
         kept, moved = self.whole_factors(term)
         inside = unguarded(kept.expr(), {s.name: s.neutral for s in self.stages})
         found = self.split(r, inside)
@@ -121,8 +122,9 @@ class _Fusion:
     def leaves(self, f: Expr) -> bool:
         """Whether a factor is of results only, among them a sum, and bounds nothing."""
         names = result_names(f)
-        return (bool(names) and not self.algebra().streamed(f) and any(not MONOIDS[self.stage(n).monoid].order for n in names)
-                and not (f.op == "exp"))  # fmt: skip
+        return (
+            bool(names) and not self.algebra().streamed(f) and any(not MONOIDS[self.stage(n).monoid].order for n in names) and f.op != "exp"
+        )
 
     def choose(self, r: Reduction, found: Decomposition, term: Expr) -> tuple[_Running, list[Any]]:
         """Which factors of H run along, and which are left for the end."""
@@ -142,7 +144,7 @@ class _Fusion:
                 runs = False
             if not runs:
                 if any(e.func == sympy.exp for e in sympy.preorder_traversal(found.g)):
-                    reason = f"{found.algebra.from_sympy(factor)} may have no inverse while the reduction runs, and without it the terms may overflow"
+                    reason = f"{found.algebra.from_sympy(factor)} may lack an inverse in mid-course, and without it the terms may overflow"
                     raise CascadeRefused(r.name, str(term), reason)
                 later.append(factor)
                 continue
@@ -186,12 +188,7 @@ class _Fusion:
             factors.append(power(call("div", *((new, before) if exponent.is_positive else (before, new))), abs(exponent)))
         if not factors:
             return None
-        out = Factors(factors).expr()
-        for name in dict.fromkeys(running.guarded):
-            bad = self.stage(name).neutral
-            if neutral_value(out, {previous(name): bad}) != 0.0:
-                out = call("select", call("eq", previous(name), const(bad)), const(1.0), out)
-        return out
+        return Factors(factors).expr()
 
 
 def _old(e: Expr) -> Expr:

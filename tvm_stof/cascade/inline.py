@@ -67,11 +67,15 @@ def _check(block: Block, function: Function, out: Formulae, later: set[str]) -> 
     spatial = {i.name for i in block.iters if not i.reduce}
     needed = {i.name for i in block.iters if not i.reduce and i.extent != 1}
     if None in at or len(set(at)) != len(at) or not needed <= set(at) <= spatial:
-        raise UnsupportedPrimFunc(explain(f"block {block.name!r} stores at an index that is not one axis per dimension", got=_bracket(block.buffer, block.at)))
+        raise UnsupportedPrimFunc(
+            explain(f"block {block.name!r} stores at an index that is not one axis per dimension", got=_bracket(block.buffer, block.at))
+        )
     extents = {i.name: i.extent for i in block.iters}
     whole = [extents[str(plain(a))] if plain(a) else 1 for a in block.at]
     if whole != list(function.buffers[block.buffer].shape):
-        raise UnsupportedPrimFunc(explain(f"block {block.name!r} fills only a part of {block.buffer}", got=whole, accepted=function.buffers[block.buffer].shape))
+        raise UnsupportedPrimFunc(
+            explain(f"block {block.name!r} fills only a part of {block.buffer}", got=whole, accepted=function.buffers[block.buffer].shape)
+        )
     if block.buffer in out.reductions or block.buffer in out.maps:
         raise CascadeRefused(block.name, str(block.value), f"a second block writes {block.buffer}; a state has one writer")
     tensors = {t.name: t for t in function.tensors}
@@ -79,7 +83,9 @@ def _check(block: Block, function: Function, out: Formulae, later: set[str]) -> 
         name = str(e.args[0])
         if name == block.buffer:
             if not block.reduces or e.args[1:] != block.at:
-                raise CascadeRefused(block.name, str(block.value), f"it reads {e} of the buffer it writes: a recurrence, whose order matters")
+                raise CascadeRefused(
+                    block.name, str(block.value), f"it reads {e} of the buffer it writes: a recurrence, whose order matters"
+                )
         elif name in later:
             raise CascadeRefused(block.name, str(block.value), f"it reads {name}, which a later block writes")
         elif name not in out.reductions and name not in out.maps and name not in tensors:
@@ -91,10 +97,14 @@ def _reduction(block: Block, out: Formulae) -> Formula:
     found = split_update(block.value, state)
     if found is None:
         accepted = ", ".join(MONOIDS)
-        raise CascadeRefused(block.name, str(block.value), f"the update is not one associative, commutative step of a known kind ({accepted})")
+        raise CascadeRefused(
+            block.name, str(block.value), f"the update is not one associative, commutative step of a known kind ({accepted})"
+        )
     monoid, term = found
     if block.init is None:
-        raise UnsupportedPrimFunc(explain(f"block {block.name!r} reduces without an init", way_out="Give it a T.init() with the neutral element"))
+        raise UnsupportedPrimFunc(
+            explain(f"block {block.name!r} reduces without an init", way_out="Give it a T.init() with the neutral element")
+        )
     if not neutral_start(monoid, block.init):
         if loads(block.init):
             raise UnsupportedPrimFunc(explain(f"block {block.name!r} starts from data", got=block.init, accepted="a constant"))

@@ -17,7 +17,7 @@ class Monoid:
     ----------
     name : as stages name it.
     op : the expression operator that combines two values.
-    over : operators it distributes over, in the order the decomposition tries them (redfuser.md 1.4); "mul" under an order reduction needs a factor >= 0.
+    over : operators it distributes over, in the order they are tried (redfuser.md 1.4); "mul" of an extremum needs a factor >= 0.
     """
 
     name: str
@@ -35,7 +35,13 @@ class Monoid:
 
 
 MONOIDS: Mapping[str, Monoid] = {
-    m.name: m for m in (Monoid("sum", "add", ("mul",)), Monoid("max", "max", ("add", "mul")), Monoid("min", "min", ("add", "mul")), Monoid("prod", "mul", ()))
+    m.name: m
+    for m in (
+        Monoid("sum", "add", ("mul",)),
+        Monoid("max", "max", ("add", "mul")),
+        Monoid("min", "min", ("add", "mul")),
+        Monoid("prod", "mul", ()),
+    )
 }
 _BY_OP = {m.op: m for m in MONOIDS.values()}
 _ORDER = {"lt": ("max", "min"), "le": ("max", "min"), "gt": ("min", "max"), "ge": ("min", "max")}

@@ -54,6 +54,7 @@ class Stage:
         results.
     combine : operator the ratio is applied with, "mul" or "add".
     guarded : earlier stages whose neutral value makes H non-invertible; legal because the neutral-prefix condition was proven.
+        While one of them is neutral the ratio counts as the operator's unit, for this stage is neutral then, too.
     weight, operand : term = weight * operand where the operand is a load that varies over ``axes`` (a contraction over the stream); None
         otherwise.
     emission : "running" (corrected each tile) or "deferred" (no correction inside the loop).
@@ -130,7 +131,7 @@ class FusedProgram:
 
 
 def safe(e: Expr, program: FusedProgram, stage: Stage) -> Expr:
-    """``e`` with every guarded result replaced by its stand-in while it is still neutral: F and H at a point where they are finite (redfuser.md 1.6)."""
+    """``e`` with guarded results replaced by their stand-ins while they are neutral: F and H where they are finite (redfuser.md 1.6)."""
     table = {}
     for name in stage.guarded:
         d, guard = result(name), program.stage(name)

@@ -14,7 +14,7 @@ TOLERANCE = 30
 
 
 def agrees(term: Expr, operator: str, g: Any, h: Any, algebra: Algebra, points: int) -> str | None:
-    """None when F = G (operator) H at every point, there is a point where F is invertible, and the fixed-point identity holds; else the reason."""
+    """None when F = G (operator) H at every point and there is a point where F is invertible; else the reason."""
     import mpmath
 
     generator = random.Random(20260310)
@@ -73,8 +73,18 @@ def _evaluate(e: Expr, at: Mapping[Expr, Any]) -> Any:
 
 
 _MP: Mapping[str, Callable[..., Any]] = {
-    "add": lambda m, a, b: a + b, "sub": lambda m, a, b: a - b, "mul": lambda m, a, b: a * b, "div": lambda m, a, b: a / b, "neg": lambda m, a: -a,
-    "pow": lambda m, a, b: m.power(a, b), "exp": lambda m, a: m.exp(a), "log": lambda m, a: m.log(a), "sqrt": lambda m, a: m.sqrt(a),
-    "tanh": lambda m, a: m.tanh(a), "abs": lambda m, a: abs(a), "max": lambda m, a, b: max(a, b), "min": lambda m, a, b: min(a, b),
+    "add": lambda m, a, b: a + b,
+    "sub": lambda m, a, b: a - b,
+    "mul": lambda m, a, b: a * b,
+    "div": lambda m, a, b: a / b,
+    "neg": lambda m, a: -a,
+    "pow": lambda m, a, b: m.power(a, b),
+    "exp": lambda m, a: m.exp(a),
+    "log": lambda m, a: m.log(a),
+    "sqrt": lambda m, a: m.sqrt(a),
+    "tanh": lambda m, a: m.tanh(a),
+    "abs": lambda m, a: abs(a),
+    "max": lambda m, a, b: max(a, b),
+    "min": lambda m, a, b: min(a, b),
     "sigmoid": lambda m, a: 1 / (1 + m.exp(-a)),
-}  # fmt: skip
+}

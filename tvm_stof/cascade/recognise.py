@@ -1,4 +1,4 @@
-"""Find the cascade in a PrimFunc: its reductions, the axis they share, the contraction before them, the outputs after them. Names play no part."""
+"""Find the cascade in a PrimFunc: its reductions, their axis, the contraction before them, the outputs after them. Names play no part."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Cascade:
 def recognise(func: Any) -> Cascade:
     """Read the cascade of a PrimFunc (or of an IRModule with one function).
 
-    Raises UnsupportedPrimFunc for constructs that are not read and CascadeRefused for reductions that do not share one pass by their data flow.
+    Raises UnsupportedPrimFunc for constructs that are not read and CascadeRefused for reductions that share no pass by their data flow.
     """
     return _Recogniser(formulae(read(func))).cascade()
 
@@ -71,17 +71,23 @@ class _Recogniser:
             f = forms[name]
             reads = {str(e.args[0]) for e in loads(f.term) if e.args[0] in forms}
             if name in inner and reads:
-                raise CascadeRefused(f.block.name, str(f.term), f"it is needed for each streamed element and itself needs {', '.join(sorted(reads))}")
+                raise CascadeRefused(
+                    f.block.name, str(f.term), f"it is needed for each streamed element and itself needs {', '.join(sorted(reads))}"
+                )
             over = {i.name for i in f.over}
             for e in loads(f.term):
                 if e.args[0] in inner and not any(uses(a, over) for a in e.args[1:]):
-                    raise CascadeRefused(f.block.name, str(f.term), f"it uses {e.args[0]} as a final result, another reduction uses it for each element")
+                    raise CascadeRefused(
+                        f.block.name, str(f.term), f"it uses {e.args[0]} as a final result, another reduction uses it for each element"
+                    )
         core = {name: f for name, f in forms.items() if name in used - inner}
         if not core:
             raise UnsupportedPrimFunc(explain("the function has no reduction that feeds its outputs"))
         for f in core.values():
             if len(f.over) != 1:
-                raise UnsupportedPrimFunc(explain(f"block {f.block.name!r} reduces over several axes at once", got=[i.label for i in f.over], accepted="one"))
+                raise UnsupportedPrimFunc(
+                    explain(f"block {f.block.name!r} reduces over several axes at once", got=[i.label for i in f.over], accepted="one")
+                )
         return {name: forms[name] for name in forms if name in inner}, core
 
     def expanded(self, e: Expr) -> list[Expr]:
@@ -130,12 +136,12 @@ class _Recogniser:
         for f in self.core.values():
             if not self.axes.same(first.name, f.over[0].name):
                 other = next(g for g in self.core.values() if g.over[0] == first)
-                raise CascadeRefused(f.block.name, str(f.term), f"it reduces over axis {f.over[0].label}, but {other.block.name!r} over {first.label}: not the "
-                                     "same axis, whatever their lengths")  # fmt: skip
+                reason = f"it reduces over axis {f.over[0].label}, but {other.block.name!r} over {first.label}: no data says that these are one axis"
+                raise CascadeRefused(f.block.name, str(f.term), reason)
         return first
 
     def link_rows(self) -> None:
-        """Spatial axes of different stages that index the same dimension of a streamed input are one axis, unless that contradicts the rest."""
+        """Rows of different stages that index the same dimension of a streamed input are one axis, unless that contradicts the rest."""
         seen: dict[tuple[Any, int], str] = {}
         for f in self.core.values():
             spatial = {i.name for i in f.spatial}
@@ -190,7 +196,9 @@ class _Recogniser:
         mine = [self.axes.find(i.name) for i in block.iters if not i.reduce]
         missing = [names.axis(c).name for c in shared if c not in mine]
         if missing:
-            raise CascadeRefused(block.name, str(value), f"the output {block.buffer} has no axis {', '.join(missing)}, along which the reductions run")
+            raise CascadeRefused(
+                block.name, str(value), f"the output {block.buffer} has no axis {', '.join(missing)}, along which the reductions run"
+            )
         axes = tuple(names.axis(c) for c in mine if c not in shared and names.axis(c) != stream)
         streamed = any(names.axis(c) == stream for c in mine)
         return Output(block.buffer, tuple(rename(a) for a in block.at), rename(value), axes, streamed)
@@ -239,12 +247,16 @@ class _Rename:
         f = self.owner.inner[name]
         stream = self.names.axis(next(iter(self.streams))).name
         if f.monoid != "sum" or len(f.over) != 1:
-            raise CascadeRefused(f.block.name, str(f.term), "it is needed for each streamed element and is no contraction (one sum of products)")
+            raise CascadeRefused(
+                f.block.name, str(f.term), "it is needed for each streamed element and is no contraction (one sum of products)"
+            )
         term = self(f.term.substitute(bindings(f.block, e.args[1:])))
         left = [x for x in factors(term) if not uses(x, [stream])]
         right = [x for x in factors(term) if uses(x, [stream])]
         if not left or not right:
-            raise CascadeRefused(f.block.name, str(f.term), "it is needed for each streamed element and is no product of a row's and a streamed factor")
+            raise CascadeRefused(
+                f.block.name, str(f.term), "it is needed for each streamed element and is no product of a row's and a streamed factor"
+            )
         found = Contraction(self.names.axis(f.over[0].name), product(left), product(right))
         if self.prologue not in (None, found):
             raise CascadeRefused(f.block.name, str(f.term), "a second contraction is needed for each streamed element; one is supported")

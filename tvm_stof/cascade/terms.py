@@ -60,7 +60,7 @@ def _guarded_product(e: Expr, streamed: Callable[[Expr], bool]) -> Factors:
 
 
 def unguarded(e: Expr, neutrals: Mapping[str, float]) -> Expr:
-    """``select(d == neutral, number, d)`` and its variants are ``d``: the number only ever meets elements that are neutral themselves, which is proven later."""
+    """``select(d == neutral, number, d)`` and its variants are ``d``: the number only meets neutral elements, which is proven later."""
     e = e.rebuild(lambda a: unguarded(a, neutrals))
     if e.op != "select":
         return e
@@ -74,7 +74,7 @@ def unguarded(e: Expr, neutrals: Mapping[str, float]) -> Expr:
 
 
 def neutral_prefix(earlier: Expr, bad: float, term: Expr, neutral: float) -> bool:
-    """Whether elements whose ``earlier`` term is ``bad`` are all neutral to ``term``: the condition for the cheap guard (redfuser.md 1.6)."""
+    """Whether elements whose ``earlier`` term is ``bad`` are neutral to ``term``: the condition for the cheap guard (redfuser.md 1.6)."""
     return neutral_value(term, {**_implied(earlier, bad)}) == neutral
 
 

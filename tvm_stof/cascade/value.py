@@ -60,7 +60,7 @@ def arm(e: Expr, condition: Expr, holds: bool) -> Expr:
 
 
 def _shared(terms: tuple[Expr, ...], stream: str, prologue: bool) -> Expr:
-    """The largest subtree of the first term, free of results, whose replacement leaves none of its anchor (contraction or first load) elsewhere."""
+    """The largest subtree of the first term, free of results, whose replacement leaves its anchor (contraction or first load) nowhere."""
     anchors = [n for t in terms for n in t.walk() if (n.op == "prologue" if prologue else n.op == "load" and uses(n, [stream]))]
     if not anchors:
         return next((n for t in terms for n in t.walk() if n.op == "index" and n.args[0] == stream), terms[0])
@@ -80,7 +80,7 @@ class _Finite(float):
 def neutral_value(e: Expr, known: dict[Expr, float] | None = None) -> float:
     """The value of a term when it does not depend on the data, else NaN; loads and results count as some finite number.
 
-    Every number is finite data here: 0 * x is 0. A masked element whose value is inf or NaN is thereby left out, which is what a mask means.
+    Every number is finite data here: 0 * x is 0. A masked element whose value is inf or NaN is thereby left out, as a mask means it.
     """
     known = known or {}
     if e in known:
@@ -112,15 +112,20 @@ def _fold(op: str, args: list[float]) -> float:
     first = args[0]
     if op in ("add", "sub") and math.isinf(rest[0]):
         return -rest[0] if op == "sub" and unknown[0] else rest[0]
-    if op == "mul" and rest[0] == 0 or op == "div" and not unknown[0] and first == 0:
+    if (op == "mul" and rest[0] == 0) or (op == "div" and not unknown[0] and first == 0):
         return 0.0
     if op == "div" and unknown[0] and math.isinf(rest[0]):
         return 0.0
-    if op == "max" and rest[0] == math.inf or op == "min" and rest[0] == -math.inf:
+    if (op == "max" and rest[0] == math.inf) or (op == "min" and rest[0] == -math.inf):
         return rest[0]
     if op in ("max", "min") and math.isinf(rest[0]):
         return _Finite("nan")
     if op == "select" and not unknown[0]:
         return args[1] if first else args[2]
     finite = all(math.isfinite(a) for a in rest)
-    return _Finite("nan") if finite and op in ("add", "sub", "mul", "min", "max", "select") or op == "select" and not any(unknown[1:]) and args[1] == args[2] else math.nan
+    return (
+        _Finite("nan")
+        if (finite and op in ("add", "sub", "mul", "min", "max", "select"))
+        or (op == "select" and not any(unknown[1:]) and args[1] == args[2])
+        else math.nan
+    )

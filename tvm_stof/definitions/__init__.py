@@ -20,7 +20,9 @@ def definition(problem: Problem) -> tvm.IRModule:
     try:
         builder: Any = importlib.import_module(f".{problem.kind}", __name__)
     except ModuleNotFoundError as error:
-        raise ProblemError(explain("no definition for this kind of problem", got=getattr(problem, "kind", type(problem).__name__))) from error
+        raise ProblemError(
+            explain("no definition for this kind of problem", got=getattr(problem, "kind", type(problem).__name__))
+        ) from error
     return tvm.IRModule({"main": builder.build(problem).with_attr("global_symbol", "main")})
 
 

@@ -22,7 +22,7 @@ NEG_INF = float("-inf")
 def build(problem: Attention) -> Any:
     """PrimFunc of blocks score, masked, row_max, shift, weight, row_sum, scale, prob and o (and lse).
 
-    prob = weight * scale is normalised before the product with v: a division after it stops MetaSchedule's tiling rule (metaschedule.md, trap 3).
+    prob = weight * scale is normalised before the product with v: a division after it stops MetaSchedule's tiling rule.
     """
     p = problem
     inputs = {t.name: te.placeholder(t.shape, t.dtype, t.name) for t in p.inputs()}

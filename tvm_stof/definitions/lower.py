@@ -11,18 +11,34 @@ from ..errors import CanonicalError, explain
 from ..expr import Expr
 
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "floordiv": tirx.floordiv, "mod": tirx.floormod,
-    "min": tirx.min, "max": tirx.max, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
-    "eq": tirx.EQ, "ne": tirx.NE,
-}  # fmt: skip
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": tirx.floordiv,
+    "mod": tirx.floormod,
+    "min": tirx.min,
+    "max": tirx.max,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": tirx.EQ,
+    "ne": tirx.NE,
+}
 _REAL: Mapping[str, Callable[..., Any]] = {
-    "div": lambda a, b: a / b, "pow": tirx.power, "exp": tirx.exp, "log": tirx.log, "sqrt": tirx.sqrt, "tanh": tirx.tanh, "floor": tirx.floor,
+    "div": lambda a, b: a / b,
+    "pow": tirx.power,
+    "exp": tirx.exp,
+    "log": tirx.log,
+    "sqrt": tirx.sqrt,
+    "tanh": tirx.tanh,
+    "floor": tirx.floor,
     "sigmoid": tirx.sigmoid,
-}  # fmt: skip
+}
 
 
 def lower(e: Expr, leaf: Callable[[Expr, tuple[Any, ...]], Any], real: str = "float32") -> Any:
-    """TIR of an expression; ``leaf(node, lowered operands)`` answers every leaf and ``load`` but ``const``. Mixed operands become ``real``."""
+    """TIR of an expression; ``leaf(node, lowered operands)`` answers leaves and loads (not ``const``). Mixed operands become ``real``."""
     if e.op == "const":
         value = e.args[0]
         return tirx.const(value, "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else real)
