@@ -27,6 +27,8 @@ TESTED = 5.0
 #: a gathered key costs a fold of the lanes beside its products
 FOLD = 12.0
 LAUNCH_SECONDS = 6e-6
+#: last-level cache over main memory
+CACHE_SPEEDUP = 4.0
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,15 @@ def elements(problem: Problem, program: FusedProgram) -> float:
 def floor_seconds(problem: Problem, program: FusedProgram, device: Any) -> float:
     """Useful floating point operations at the peak rate, or every byte once: whichever takes longer."""
     at = layout(program)
-    if at is None:
-        sizes = {"float32": 4, "float16": 2}
-        moved = sum(float(np.prod(t.shape, dtype=np.float64)) * sizes.get(t.dtype, 4) for t in program.tensors)
-        return moved / float(device.bandwidth)
-    useful = 2.0 * (at.depth + at.out) * elements(problem, program)
-    return max(useful / float(device.peak_flops), at.bytes / float(device.bandwidth))
+    sizes = {"float32": 4, "float16": 2, "uint8": 0}
+    moved = sum(float(np.prod(t.shape, dtype=np.float64)) * sizes.get(t.dtype, 4) for t in program.tensors)
+    useful = 2.0 * (at.depth + at.out) * elements(problem, program) if at is not None else 0.0
+    return max(useful / float(device.peak_flops), moved / bandwidth(moved, device))
+
+
+def bandwidth(moved: float, device: Any) -> float:
+    """Bytes a second: what fits in the last cache is still there at the next call."""
+    return float(device.bandwidth) * (CACHE_SPEEDUP if moved < device.l3_bytes else 1.0)
 
 
 def seconds_of(operations: float, device: Any) -> float:
@@ -153,7 +158,7 @@ def rows(problem: Problem, program: FusedProgram, decisions: Mapping[str, Value]
     row_bytes = extent * 4.0
     passes = 1.0 if row_bytes < device.l2_bytes / 2 else 2.0
     time = max(seconds_of(operations, device) / balance, floor * passes / balance) + LAUNCH_SECONDS * (2 if segments > 1 else 1)
-    return Cost(time, operations * lanes, floor * float(device.bandwidth), balance, floor)
+    return Cost(time, operations * lanes, count * extent * 8.0, balance, floor)
 
 
 def register_efficiency(mr: int, nr: int) -> float:
