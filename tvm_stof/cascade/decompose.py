@@ -1,7 +1,7 @@
 """Split a per-element function F(x, D) into G(x) and H(D), and prove the split (redfuser.md 1.3 to 1.6).
 
 F is expanded into a sum of terms, each a product of a streamed part and a result part. The matrix of their coefficients has a rank: one
-means F = G * H, which one running value can carry; more means that many running values. A factor that mixes both cannot be split and is named.
+means F = G * H, which one running value can carry; more means that many running values. A factor that mixes both is named and refused.
 """
 
 from __future__ import annotations

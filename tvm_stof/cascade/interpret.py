@@ -38,7 +38,9 @@ def plain(cascade: Cascade, tensors: Mapping[str, Array]) -> dict[str, Array]:
     state: State = {}
     with np.errstate(all="ignore"):
         for r in cascade.reductions:
-            state[r.name] = at.reduce(r.monoid, r.term, NEUTRAL[r.monoid], np.arange(cascade.stream.extent), {result(n): v for n, v in state.items()})
+            state[r.name] = at.reduce(
+                r.monoid, r.term, NEUTRAL[r.monoid], np.arange(cascade.stream.extent), {result(n): v for n, v in state.items()}
+            )
         return {o.tensor: at.output(o, state) for o in cascade.outputs}
 
 
@@ -114,10 +116,12 @@ class Space:
                 found = self.tensors[node.args[0]]
                 return _real(found[tuple(np.asarray(i).astype(np.int64) for i in operands)])
             if node.op == "cast":
-                return np.asarray(operands[0]).astype(node.args[0]) if np.dtype(node.args[0]).kind in "iub" else _real(np.asarray(operands[0]))
+                return (
+                    np.asarray(operands[0]).astype(node.args[0]) if np.dtype(node.args[0]).kind in "iub" else _real(np.asarray(operands[0]))
+                )
             if node.op == "value":
                 return self.value(self.program.value, known, positions)
-            assert node.op == "prologue" and self.program.prologue is not None, node
+            assert self.program.prologue is not None, node
             return self.contraction(self.program.prologue, positions)
 
         return np.asarray(evaluate(e, leaf))

@@ -136,7 +136,9 @@ class _Recogniser:
         for f in self.core.values():
             if not self.axes.same(first.name, f.over[0].name):
                 other = next(g for g in self.core.values() if g.over[0] == first)
-                reason = f"it reduces over axis {f.over[0].label}, but {other.block.name!r} over {first.label}: no data says that these are one axis"
+                reason = (
+                    f"it reduces over axis {f.over[0].label}, {other.block.name!r} over {first.label}: no data says that these are one axis"
+                )
                 raise CascadeRefused(f.block.name, str(f.term), reason)
         return first
 
@@ -175,7 +177,8 @@ class _Recogniser:
             axes = tuple(names.axis(i.name) for i in f.spatial if self.axes.find(i.name) not in shared)
             reductions.append(Reduction(symbols[name], str(f.monoid), rename(f.term), axes, self.forms.function.buffers[name].dtype))
         outputs = tuple(self.output(b, v, rename, names, shared, streamed) for b, v in self.outputs)
-        parts = streamed_value(tuple((r.monoid, r.term) for r in reductions), streamed.name, rename.prologue is not None)
+        whole = frozenset(t.name for t in self.forms.function.tensors if not t.dtype.startswith(("float", "bfloat")))
+        parts = streamed_value(tuple((r.monoid, r.term) for r in reductions), streamed.name, rename.prologue is not None, whole)
         return self.assemble(parts, grid, streamed, rename.prologue, reductions, outputs)
 
     def assemble(self, parts: Streamed, grid: tuple[Axis, ...], stream: Axis, prologue: Contraction | None, reductions: list[Reduction],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..expr import Expr, call, const, evaluate
 from .axes import uses
 from .program import NEUTRAL
@@ -19,13 +21,13 @@ class Streamed:
     predicate: Expr | None
 
 
-def streamed_value(stages: tuple[tuple[str, Expr], ...], stream: str, prologue: bool) -> Streamed:
-    """Split the predicate off (monoid, term) pairs and name what they share."""
+def streamed_value(stages: tuple[tuple[str, Expr], ...], stream: str, prologue: bool, whole: frozenset[str]) -> Streamed:
+    """Split the predicate off (monoid, term) pairs and name what they share; ``whole`` are the tensors of whole numbers or truth values."""
     terms = tuple(t for _, t in stages)
     neutrals = tuple(NEUTRAL[m] for m, _ in stages)
     parts: list[Expr] = []
     while True:
-        split = _split(terms, neutrals)
+        split = _split(terms, neutrals, whole)
         if split is None:
             break
         parts.append(split[0])
@@ -37,9 +39,9 @@ def streamed_value(stages: tuple[tuple[str, Expr], ...], stream: str, prologue: 
     return Streamed(value, tuple(t.substitute({value: Expr("value")}) for t in terms), predicate)
 
 
-def _split(terms: tuple[Expr, ...], neutrals: tuple[float, ...]) -> tuple[Expr, tuple[Expr, ...]] | None:
+def _split(terms: tuple[Expr, ...], neutrals: tuple[float, ...], whole: frozenset[str]) -> tuple[Expr, tuple[Expr, ...]] | None:
     """One static condition that, when false, makes every term neutral; and the terms where it is true."""
-    for node in [n for n in reversed(terms[0].walk()) if n.op == "select" and static(n.args[0])]:
+    for node in [n for n in reversed(terms[0].walk()) if n.op == "select" and static(n.args[0], whole)]:
         condition = node.args[0]
         for holds in (True, False):
             if all(neutral_value(arm(t, condition, not holds)) == n for t, n in zip(terms, neutrals)):
@@ -47,9 +49,9 @@ def _split(terms: tuple[Expr, ...], neutrals: tuple[float, ...]) -> tuple[Expr, 
     return None
 
 
-def static(e: Expr) -> bool:
-    """Whether an expression is known before any data is: indices, and bits or integers that are loaded."""
-    return all(n.op not in ("result", "previous", "prologue", "value", "cast", "exp", "log", "div", "sqrt", "tanh") for n in e.walk())
+def static(e: Expr, whole: frozenset[str]) -> bool:
+    """Whether an expression is made of positions, and of loaded bits or whole numbers."""
+    return all(n.op not in ("result", "previous", "prologue", "value") and (n.op != "load" or n.args[0] in whole) for n in e.walk())
 
 
 def arm(e: Expr, condition: Expr, holds: bool) -> Expr:
@@ -96,36 +98,37 @@ def neutral_value(e: Expr, known: dict[Expr, float] | None = None) -> float:
 
 
 def _fold(op: str, args: list[float]) -> float:
+    """One operation on numbers of which some are finite but unknown; NaN where that leaves the outcome open."""
     unknown = [isinstance(a, _Finite) for a in args]
-    if not any(unknown):
-        if any(math.isnan(a) for a in args):
-            return math.nan
-        import numpy as np
-
-        with np.errstate(all="ignore"):
-            return float(evaluate(call(op, *(const(a) for a in args)), lambda node, operands: math.nan))
     rest = [a for a, u in zip(args, unknown) if not u]
+    if op == "select":
+        return _fold_select(args, unknown)
     if any(math.isnan(a) for a in rest):
         return math.nan
+    if not any(unknown) or (op in _COMPARE and any(math.isinf(a) for a in rest)):
+        with np.errstate(all="ignore"):
+            return float(evaluate(call(op, *(const(0.0 if u else a) for a, u in zip(args, unknown))), lambda node, operands: math.nan))
     if all(unknown):
-        return _Finite("nan") if op in ("add", "sub", "mul", "neg", "abs", "min", "max", "tanh", "sigmoid", "floor") else math.nan
-    first = args[0]
-    if op in ("add", "sub") and math.isinf(rest[0]):
-        return -rest[0] if op == "sub" and unknown[0] else rest[0]
-    if (op == "mul" and rest[0] == 0) or (op == "div" and not unknown[0] and first == 0):
-        return 0.0
-    if op == "div" and unknown[0] and math.isinf(rest[0]):
-        return 0.0
-    if (op == "max" and rest[0] == math.inf) or (op == "min" and rest[0] == -math.inf):
-        return rest[0]
-    if op in ("max", "min") and math.isinf(rest[0]):
         return _Finite("nan")
-    if op == "select" and not unknown[0]:
-        return args[1] if first else args[2]
-    finite = all(math.isfinite(a) for a in rest)
-    return (
-        _Finite("nan")
-        if (finite and op in ("add", "sub", "mul", "min", "max", "select"))
-        or (op == "select" and not any(unknown[1:]) and args[1] == args[2])
-        else math.nan
-    )
+    known = rest[0]
+    if op in ("add", "sub") and math.isinf(known):
+        return -known if op == "sub" and unknown[0] else known
+    if (op in ("mul", "and") and known == 0) or (op == "div" and ((known == 0 and unknown[1]) or (math.isinf(known) and unknown[0]))):
+        return 0.0
+    if (op == "max" and known == math.inf) or (op == "min" and known == -math.inf) or (op == "or" and known):
+        return known
+    if math.isinf(known):
+        return _Finite("nan") if op in ("max", "min") else math.nan
+    return math.nan if op == "div" and unknown[0] and known == 0 else _Finite("nan")
+
+
+def _fold_select(args: list[float], unknown: list[bool]) -> float:
+    condition, yes, no = args
+    if not unknown[0]:
+        return math.nan if math.isnan(condition) else yes if condition else no
+    if not any(unknown[1:]) and yes == no:
+        return yes
+    return _Finite("nan") if all(u or math.isfinite(a) for a, u in zip(args[1:], unknown[1:])) else math.nan
+
+
+_COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
