@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from tvm import tirx
 from tvm.script import tirx as T
 from tvm.tirx.script.builder import ir as B
@@ -12,6 +13,11 @@ from tvm.tirx.script.builder import ir as B
 from ..lower import number
 
 COMBINE: dict[str, Callable[[Any, Any], Any]] = {"sum": lambda a, b: a + b, "max": tirx.max, "min": tirx.min, "prod": lambda a, b: a * b}
+
+
+def parameter(name: str, shape: Sequence[int], dtype: str) -> Any:
+    """A kernel argument. Only the element's own alignment is asked for: NumPy gives 16 bytes, a view 4, TVM would assume 64 and fault."""
+    return B.arg(name, T.Buffer(tuple(shape), dtype, align=np.dtype(dtype).itemsize))
 
 
 def store(buffer: Any, value: Any, *at: Any) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import tvm
 import tvm.script.ir_builder
 from tvm import tirx
-from tvm.script import tirx as T
 from tvm.tirx.script.builder import ir as B
 
 from ...cascade.program import Tensor
 from ..kernel import Kernel, Prepared, Workspace
 from .contracted import ContractedTile
+from .loops import parameter
 from .masking import bits_test, edge_test, predicate_test
 from .merge import Partials
 from .shape import Arrays, ContractedShape, place, tasks
@@ -51,12 +51,12 @@ class RowTiles:
         with tvm.script.ir_builder.IRBuilder() as builder, B.prim_func(s_tir=True):
             B.func_name("main")
             for t in self.parameters:
-                self.buffers[t.name] = B.arg(t.name, T.Buffer(t.shape, t.dtype))
+                self.buffers[t.name] = parameter(t.name, t.shape, t.dtype)
             for name, array in self.lists.items():
-                self.buffers[name] = B.arg(name, T.Buffer(array.shape, str(array.dtype)))
+                self.buffers[name] = parameter(name, array.shape, str(array.dtype))
             for name, space in workspaces.items():
                 if space is not None:
-                    self.buffers[name] = B.arg(name, T.Buffer(space.shape, space.dtype))
+                    self.buffers[name] = parameter(name, space.shape, space.dtype)
             B.func_attr({"global_symbol": "main", "tirx.noalias": True})
             self._body()
         return Kernel(tvm.IRModule({"main": builder.get()}), tuple(prepared))

@@ -14,7 +14,6 @@ from typing import Any
 import tvm
 import tvm.script.ir_builder
 from tvm import tirx
-from tvm.script import tirx as T
 from tvm.tirx.script.builder import ir as B
 
 from ...cascade.program import Stage, Tensor, safe
@@ -22,7 +21,7 @@ from ...expr import Expr
 from ..kernel import Kernel
 from ..lower import Leaf, lower
 from .epilogue import store_outputs
-from .loops import fill, fold, local, store, vectors
+from .loops import fill, fold, local, parameter, store, vectors
 from .masking import keep
 from .shape import Arrays, ContractedShape, Operand, place, tasks
 from .stages import RowState, Tile, apply, row_leaf, scalar_stages, update_row
@@ -49,9 +48,9 @@ class RowWise:
         with tvm.script.ir_builder.IRBuilder() as builder, B.prim_func(s_tir=True):
             B.func_name("main")
             for t in self.parameters:
-                self.buffers[t.name] = B.arg(t.name, T.Buffer(t.shape, t.dtype))
+                self.buffers[t.name] = parameter(t.name, t.shape, t.dtype)
             for name, array in self.lists.items():
-                self.buffers[name] = B.arg(name, T.Buffer(array.shape, str(array.dtype)))
+                self.buffers[name] = parameter(name, array.shape, str(array.dtype))
             B.func_attr({"global_symbol": "main", "tirx.noalias": True})
             with B.parallel(0, tasks(self.shape, self.rows)) as task:
                 at = self.buffers["order"][task] if "order" in self.lists else task

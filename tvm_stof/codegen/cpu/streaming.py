@@ -14,14 +14,13 @@ import numpy as np
 import tvm
 import tvm.script.ir_builder
 from tvm import tirx
-from tvm.script import tirx as T
 from tvm.tirx.script.builder import ir as B
 
 from ...cascade.program import FusedProgram, Output, Tensor
 from ...expr import Expr
 from ..kernel import Kernel, Workspace
 from ..lower import Leaf, lower, number
-from .loops import fill, local, store, vectors
+from .loops import fill, local, parameter, store, vectors
 from .merge import Partials
 from .stages import RowState, Tile, guarded_ratio, row_leaf, scalar_stages, update_row
 
@@ -63,9 +62,9 @@ class Rows:
         with tvm.script.ir_builder.IRBuilder() as builder, B.prim_func(s_tir=True):
             B.func_name("main")
             for t in self.parameters:
-                self.buffers[t.name] = B.arg(t.name, T.Buffer(t.shape, t.dtype))
+                self.buffers[t.name] = parameter(t.name, t.shape, t.dtype)
             for name, space in spaces.items():
-                self.buffers[name] = B.arg(name, T.Buffer(space.shape, space.dtype))
+                self.buffers[name] = parameter(name, space.shape, space.dtype)
             B.func_attr({"global_symbol": "main", "tirx.noalias": True})
             if self.segments == 1:
                 self._single()
