@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .fuse import fuse
 from .program import NEUTRAL, Axis, Contraction, FusedProgram, Output, Stage, Tensor, safe
 from .recognise import Cascade, recognise
+from .value import absent
 
 if TYPE_CHECKING:
     from ..problems.base import Problem
@@ -30,6 +31,7 @@ __all__ = [
     "Output",
     "Stage",
     "Tensor",
+    "absent",
     "fuse",
     "program_of",
     "recognise",

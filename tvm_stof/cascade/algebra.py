@@ -105,7 +105,17 @@ class Algebra:
         assert out is not None
         return out
 
+    def linear(self, e: Any) -> Expr:
+        """A sum of multiples, with a factor they share written once: (a - b) * c."""
+        coefficients = {abs(t.as_coeff_Mul()[0]) for t in e.as_ordered_terms()}
+        shared = coefficients.pop()
+        if coefficients or shared == 1:
+            return self.from_sympy(e)
+        return call("mul", self.from_sympy((e / shared).expand()), const(float(shared)))
+
     def _product(self, e: Any, swap: Callable[[Expr], Expr]) -> Expr:
+        if e.args[0] == -1:
+            return call("neg", self.from_sympy(-e, swap))
         top, bottom = list[Expr](), list[Expr]()
         for f in sorted(e.args, key=self._order):
             inverse = f.is_Pow and f.exp.is_number and f.exp.is_negative and str(f.base) != "E"
@@ -126,6 +136,15 @@ def _chain(of: list[Expr]) -> Expr | None:
     for f in of[1:]:
         out = call("mul", out, f) if out is not None else f
     return out
+
+
+def tidy_exponents(e: Expr, algebra: Algebra) -> Expr:
+    """Arguments of exponentials that need results, in one form however they were written: x - d, never -(d - x)."""
+    e = e.rebuild(lambda a: tidy_exponents(a, algebra))
+    if e.op != "exp" or not result_names(e):
+        return e
+    argument = algebra.to_sympy(e.args[0]).expand()
+    return call("exp", algebra.linear(argument)) if argument.is_Add else e
 
 
 def power(base: Expr, exponent: Any) -> Expr:

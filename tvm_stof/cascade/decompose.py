@@ -12,7 +12,7 @@ from typing import Any
 from ..expr import Expr
 from .algebra import Algebra
 from .deadline import OutOfTime, deadline
-from .facts import NONNEGATIVE, POSITIVE, sign
+from .facts import NONNEGATIVE, POSITIVE, result_names, sign
 from .monoids import MONOIDS
 from .proof import agrees
 
@@ -48,6 +48,9 @@ def decompose(monoid: str, term: Expr, algebra: Algebra) -> Decomposition | Refu
 
 
 def _decompose(monoid: str, term: Expr, algebra: Algebra) -> Decomposition | Refused:
+    for n in term.walk():
+        if n.op == "load" and result_names(n):
+            return Refused(f"{n} is addressed by an earlier result, which is not final while elements stream by")
     f = algebra.to_sympy(term)
     if not algebra.of_kind(f, "d"):
         return Decomposition("mul" if monoid in ("sum", "prod") else "add", f, _one(), algebra, "it uses no earlier result")
@@ -86,6 +89,21 @@ def expanded(f: Any) -> Any:
     )
 
 
+def mixed(factor: Any, algebra: Algebra) -> str:
+    """Why a factor that holds streamed data and earlier results cannot be split, in the words that fit it."""
+    e = algebra.from_sympy(factor)
+    for n in e.walk():
+        if n.op.startswith("round_to_") or n.op == "floor":
+            what = "rounded to whole numbers" if n.op == "floor" else n.op.replace("_", " ").replace("round", "rounded")
+            return f"{n.args[0]} is {what} between reductions, which only a stated rounding contract could allow"
+        if n.op in ("select", *_COMPARISONS):
+            return f"{e} decides for each element by an earlier result, which is not final while elements stream by"
+    return f"the factor {e} mixes streamed data with earlier results and cannot be split"
+
+
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
 def separate_sum(f: Any, algebra: Algebra) -> tuple[Any, Any] | Refused:
     """f = G(x) + H(d)."""
     import sympy
@@ -94,7 +112,7 @@ def separate_sum(f: Any, algebra: Algebra) -> tuple[Any, Any] | Refused:
     for t in sympy.Add.make_args(expanded(f)):
         x, d = algebra.of_kind(t, "x"), algebra.of_kind(t, "d")
         if x and d:
-            return Refused(f"{algebra.from_sympy(t)} mixes streamed data with earlier results")
+            return Refused(mixed(t, algebra))
         (h if d else g).append(t)
     return sympy.Add(*g), sympy.Add(*h)
 
@@ -109,7 +127,7 @@ def separate(f: Any, algebra: Algebra) -> tuple[Any, Any] | Refused:
         for factor in sympy.Mul.make_args(t):
             x, d = algebra.of_kind(factor, "x"), algebra.of_kind(factor, "d")
             if x and d:
-                return Refused(f"the factor {algebra.from_sympy(factor)} mixes streamed data with earlier results and cannot be split")
+                return Refused(mixed(factor, algebra))
             if factor.is_number:
                 coefficient *= factor
             else:

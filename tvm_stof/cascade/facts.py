@@ -64,8 +64,10 @@ def _either(op: str, args: list[str]) -> str:
     return NONNEGATIVE if set(args) == {POSITIVE, NONNEGATIVE} else ANY
 
 
-def reduced_sign(monoid: str, term: str) -> str:
-    """Sign of a reduction over at least one element whose terms have that sign."""
+def reduced_sign(monoid: str, term: str, whole: bool) -> str:
+    """Sign of a reduction whose terms have that sign; ``whole``: every element takes part, so there is at least one."""
+    if not whole:
+        return ANY if monoid in ("max", "min") or term == NEGATIVE else NONNEGATIVE if term == POSITIVE and monoid == "sum" else term
     if monoid in ("sum", "max", "min") or (monoid == "prod" and term != NEGATIVE):
         return term
     return ANY

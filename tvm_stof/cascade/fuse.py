@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import CascadeRefused
-from ..expr import Expr, call, previous, result
-from .algebra import Algebra, power
+from ..expr import Expr, call, const, previous, result
+from .algebra import Algebra, power, tidy_exponents
 from .axes import uses
 from .decompose import Decomposition, Refused, decompose
 from .facts import NONNEGATIVE, POSITIVE, reduced_sign, result_names, sign
 from .monoids import MONOIDS
 from .program import FusedProgram, Stage
 from .recognise import Cascade, Reduction, recognise
-from .terms import Factors, neutral_prefix, split_factors, unguarded
+from .terms import Factors, neutral_prefix, take, unguarded
 
 
 def fuse(func: Any) -> FusedProgram:
@@ -40,9 +40,9 @@ def fuse_cascade(cascade: Cascade) -> FusedProgram:
 class _Running:
     """What stays inside the loop: exponents and bases of H, and the earlier stages that need a guard."""
 
-    exponents: list[Any]
-    powers: list[tuple[Any, Any]]
-    guarded: list[str]
+    exponents: list[Any] = field(default_factory=list)
+    powers: list[tuple[Any, Any]] = field(default_factory=list)
+    guarded: list[str] = field(default_factory=list)
 
 
 class _Fusion:
@@ -64,31 +64,38 @@ class _Fusion:
         """Decompose one reduction and append its stage."""
         term = r.term.substitute(self.meaning)
         known = sign(r.term, self.signs)
-        build = self.sum if r.monoid == "sum" else self.other
-        stage, factor = build(r, term)
+        if not result_names(term):
+            stage, factor = self.staged(r, term, _Running(), self.algebra()), None
+        else:
+            stage, factor = self.sum(r, term) if r.monoid == "sum" else self.other(r, term)
         if factor is not None:
             self.meaning[result(r.name)] = factor
-        self.signs[r.name] = reduced_sign(r.monoid, known)
+        whole = self.cascade.predicate is None
+        self.signs[r.name] = reduced_sign(r.monoid, known, whole)
         # The maximum of values >= 0 may start from 0: a prefix of zeros is then a neutral one, as the guard needs.
-        if r.monoid == "max" and self.cascade.predicate is None and known in (POSITIVE, NONNEGATIVE):
+        if r.monoid == "max" and whole and known in (POSITIVE, NONNEGATIVE):
             stage = replace(stage, start=0.0)
         self.stages.append(stage)
 
-    def other(self, r: Reduction, term: Expr) -> tuple[Stage, Expr | None]:
-        """Order reductions and products: H leaves the loop, for it commutes with picking an element."""
+    def other(self, r: Reduction, term: Expr) -> tuple[Stage, Expr]:
+        """Order reductions: H leaves the loop, for it commutes with picking an element."""
         found = self.split(r, term)
-        if found.h == 1 and not result_names(term):
-            return Stage(r.name, r.monoid, term, r.axes), None
-        h = found.algebra.from_sympy(found.h)
-        stage = Stage(r.name, r.monoid, found.algebra.from_sympy(found.g), r.axes, emission="deferred")
-        return stage, call(found.operator, result(r.name), h)
+        stage = replace(self.staged(r, found.algebra.from_sympy(found.g), _Running(), found.algebra), emission="deferred")
+        minus = found.operator == "add" and found.h.could_extract_minus_sign()
+        h = found.algebra.from_sympy(-found.h if minus else found.h)
+        return stage, call("sub" if minus else found.operator, result(r.name), h)
 
     def sum(self, r: Reduction, term: Expr) -> tuple[Stage, Expr | None]:
         """Sums: factors of sums and products leave the loop; what bounds the terms (exponentials, extrema) stays and is corrected."""
-        kept, moved = self.whole_factors(term)
-        inside = unguarded(kept.expr(), {s.name: s.neutral for s in self.stages})
+        kept, moved = take(term, self.leaves, self.algebra().streamed)
+        written = kept or const(1.0)
+        inside = unguarded(written, {s.name: s.neutral for s in self.stages})
         found = self.split(r, inside)
         running, later = self.choose(r, found, inside)
+        if inside != written and not result_names(inside) <= set(running.guarded):
+            inside = written
+            found = self.split(r, inside)
+            running, later = self.choose(r, found, inside)
         if later:
             import sympy
 
@@ -96,28 +103,22 @@ class _Fusion:
             moved.top.append(found.algebra.from_sympy(h))
             rest = sympy.Mul(*(sympy.exp(e) for e in running.exponents), *(b**n for b, n in running.powers))
             inside = found.algebra.from_sympy(sympy.powsimp(sympy.expand(found.g) * rest, combine="exp"))
-        weight, operand = _contraction(inside, [a.name for a in r.axes], found.algebra)
-        ratio = self.ratio(found.algebra, running)
-        emission = "deferred" if moved and ratio is None else "running"
-        stage = Stage(r.name, "sum", inside, r.axes, ratio, "mul", tuple(dict.fromkeys(running.guarded)), weight, operand, emission)
+        stage = self.staged(r, tidy_exponents(inside, found.algebra), running, found.algebra)
         if not moved:
             return stage, None
-        return stage, Factors([result(r.name), *moved.top], moved.bottom).expr()
+        return replace(stage, emission="running" if stage.ratio else "deferred"), Factors([result(r.name), *moved.top], moved.bottom).expr()
+
+    def staged(self, r: Reduction, term: Expr, running: _Running, algebra: Algebra) -> Stage:
+        """The stage of a reduction whose term is in its final form."""
+        weight, operand = _contraction(term, [a.name for a in r.axes], algebra) if r.monoid == "sum" else (None, None)
+        guarded = tuple(dict.fromkeys(running.guarded))
+        return Stage(r.name, r.monoid, term, r.axes, self.ratio(algebra, running), "mul", guarded, weight, operand)
 
     def split(self, r: Reduction, term: Expr) -> Decomposition:
         found = decompose(r.monoid, term, self.algebra())
         if isinstance(found, Refused):
             raise CascadeRefused(r.name, str(term), found.reason)
         return found
-
-    def whole_factors(self, term: Expr) -> tuple[Factors, Factors]:
-        """Factors as written, and those of sums and products alone, which may leave the loop whole."""
-        kept, moved = Factors(), Factors()
-        written = split_factors(term, self.algebra().streamed)
-        for source, stay, leave in ((written.top, kept.top, moved.top), (written.bottom, kept.bottom, moved.bottom)):
-            for f in source:
-                (leave if self.leaves(f) else stay).append(f)
-        return kept, moved
 
     def leaves(self, f: Expr) -> bool:
         """Whether a factor is of results only, among them a sum, and bounds nothing."""
@@ -130,7 +131,7 @@ class _Fusion:
         """Which factors of H run along, and which are left for the end."""
         import sympy
 
-        running, later = _Running([], [], []), []
+        running, later = _Running(), list[Any]()
         own = [a.name for a in r.axes]
         for factor in sympy.Mul.make_args(found.h):
             if factor.is_number:
@@ -143,7 +144,7 @@ class _Fusion:
             if not exponential and any(not MONOIDS[self.stage(n).monoid].order for n in names):
                 runs = False
             if not runs:
-                if any(e.func == sympy.exp for e in sympy.preorder_traversal(found.g)):
+                if exponential and any(e.func == sympy.exp for e in sympy.preorder_traversal(found.g)):
                     reason = f"{found.algebra.from_sympy(factor)} may lack an inverse in mid-course, and without it the terms may overflow"
                     raise CascadeRefused(r.name, str(term), reason)
                 later.append(factor)
@@ -182,7 +183,7 @@ class _Fusion:
 
             total = sympy.Add(*running.exponents)
             old = total.subs({s: algebra.symbol(_old(a)) for s, a in list(algebra.atoms.items()) if result_names(a)})
-            factors.append(call("exp", algebra.from_sympy(sympy.expand(total - old))))
+            factors.append(call("exp", algebra.linear(sympy.expand(total - old))))
         for base, exponent in running.powers:
             new, before = algebra.from_sympy(base), algebra.from_sympy(base, _old)
             factors.append(power(call("div", *((new, before) if exponent.is_positive else (before, new))), abs(exponent)))
@@ -198,12 +199,10 @@ def _old(e: Expr) -> Expr:
 
 def _contraction(term: Expr, axes: list[str], algebra: Algebra) -> tuple[Expr | None, Expr | None]:
     """term = weight * operand where the operand alone varies over the stage's own axes and is loaded."""
-    factors = split_factors(term, algebra.streamed)
-    own = [f for f in factors.top if uses(f, axes)]
-    if len(own) != 1 or any(uses(f, axes) for f in factors.bottom):
+    weight, found = take(term, lambda f: uses(f, axes) and f.op not in ("mul", "div", "neg", "select"), algebra.streamed)
+    if len(found.top) != 1 or found.bottom:
         return None, None
-    if own[0].op != "load" and not (own[0].op == "cast" and own[0].args[1].op == "load"):
+    operand = found.top[0]
+    if operand.op != "load" and not (operand.op == "cast" and operand.args[1].op == "load"):
         return None, None
-    rest = list(factors.top)
-    rest.remove(own[0])
-    return Factors(rest, factors.bottom).expr(), own[0]
+    return weight or const(1.0), operand

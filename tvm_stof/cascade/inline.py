@@ -39,6 +39,10 @@ class Formulae:
     maps: dict[str, Formula]
     started: dict[str, Expr]
 
+    def every(self) -> list[Formula]:
+        """Reductions, then maps."""
+        return [*self.reductions.values(), *self.maps.values()]
+
     def outputs(self) -> list[tuple[Block, Expr]]:
         """The block that fills each output, and its value, in parameter order."""
         found = []

@@ -106,8 +106,9 @@ class FusedProgram:
     stream : the shared reduction axis.
     prologue : contraction giving ``Expr("prologue")`` per (grid, stream) point, or None.
     value : x[l], the streamed scalar, over Expr("prologue"), loads, indices; stages see it as ``Expr("value")``.
-    predicate : condition on indices (and on bits that a uint8 tensor holds) under which an element takes part (None: all do). Where false the
-        element is neutral to every stage, so a tile where it is false everywhere may be skipped and one where it is true everywhere needs no test.
+    predicate : condition on indices (and on bits that a uint8 tensor holds) under which an element takes part (None: all do). Where false
+        the element is neutral to every stage, so a tile where it is false everywhere may be skipped and one where it is true everywhere
+        needs no test.
     stages, outputs : in order.
     """
 

@@ -72,13 +72,15 @@ class _Recogniser:
             reads = {str(e.args[0]) for e in loads(f.term) if e.args[0] in forms}
             if name in inner and reads:
                 raise CascadeRefused(
-                    f.block.name, str(f.term), f"it is needed for each streamed element and itself needs {', '.join(sorted(reads))}"
+                    f.block.name, self.text(f.term), f"it is needed for each streamed element and itself needs {', '.join(sorted(reads))}"
                 )
             over = {i.name for i in f.over}
             for e in loads(f.term):
                 if e.args[0] in inner and not any(uses(a, over) for a in e.args[1:]):
                     raise CascadeRefused(
-                        f.block.name, str(f.term), f"it uses {e.args[0]} as a final result, another reduction uses it for each element"
+                        f.block.name,
+                        self.text(f.term),
+                        f"it uses {e.args[0]} as a final result, another reduction uses it for each element",
                     )
         core = {name: f for name, f in forms.items() if name in used - inner}
         if not core:
@@ -89,6 +91,10 @@ class _Recogniser:
                     explain(f"block {f.block.name!r} reduces over several axes at once", got=[i.label for i in f.over], accepted="one")
                 )
         return {name: forms[name] for name in forms if name in inner}, core
+
+    def text(self, e: Expr) -> str:
+        """An expression with axes called as their author did."""
+        return str(e.substitute({index(i.name): index(i.label) for f in self.forms.every() for i in f.block.iters}))
 
     def expanded(self, e: Expr) -> list[Expr]:
         """Loads of inputs in an expression, looking into contractions."""
@@ -102,8 +108,9 @@ class _Recogniser:
                 found.append(node)
         return list(dict.fromkeys(found))
 
-    def link_results(self, user: str, term: Expr, where: str) -> None:
+    def link_results(self, user: str, term: Expr) -> None:
         """A result read at a plain axis makes that axis the reduction's own."""
+        where = self.text(term)
         for e in loads(term):
             f = self.core.get(str(e.args[0]))
             if f is None:
@@ -113,10 +120,12 @@ class _Recogniser:
                 if plain(mine) is None or (given.op == "const" and self.axes.iters[str(plain(mine))].extent == 1):
                     continue
                 if any(n.op == "load" for n in given.walk()):
-                    raise CascadeRefused(user, where, f"the result of {f.block.name!r} is read at a place that depends on data, {e}")
+                    raise CascadeRefused(
+                        user, where, f"the result of {f.block.name!r} is read at a place that depends on data, {self.text(e)}"
+                    )
                 problem = "it is not read at the row it belongs to" if variable is None else self.axes.union(plain(mine), variable)
                 if problem:
-                    raise CascadeRefused(user, where, f"it reads {e}: {problem}")
+                    raise CascadeRefused(user, where, f"it reads {self.text(e)}: {problem}")
 
     def link_stream(self) -> Iter:
         """Reduced axes are one axis when they index the same input dimension."""
@@ -127,7 +136,7 @@ class _Recogniser:
             for e, k in touched:
                 problem = self.axes.union(over.name, ("input", e.args[0], k))
                 if problem:
-                    raise CascadeRefused(f.block.name, str(f.term), problem)
+                    raise CascadeRefused(f.block.name, self.text(f.term), problem)
             if not any(uses(e, [over.name]) for e in self.expanded(f.term)):
                 idle.append(over)
         first = next((f.over[0] for f in self.core.values() if f.over[0] not in idle), next(iter(self.core.values())).over[0])
@@ -139,7 +148,7 @@ class _Recogniser:
                 reason = (
                     f"it reduces over axis {f.over[0].label}, {other.block.name!r} over {first.label}: no data says that these are one axis"
                 )
-                raise CascadeRefused(f.block.name, str(f.term), reason)
+                raise CascadeRefused(f.block.name, self.text(f.term), reason)
         return first
 
     def link_rows(self) -> None:
@@ -155,9 +164,9 @@ class _Recogniser:
 
     def cascade(self) -> Cascade:
         for f in self.core.values():
-            self.link_results(f.block.name, f.term, str(f.term))
+            self.link_results(f.block.name, f.term)
         for block, value in self.outputs:
-            self.link_results(block.name, value, str(value))
+            self.link_results(block.name, value)
         stream = self.link_stream()
         self.link_rows()
         for block, value in self.outputs:
@@ -178,7 +187,7 @@ class _Recogniser:
             reductions.append(Reduction(symbols[name], str(f.monoid), rename(f.term), axes, self.forms.function.buffers[name].dtype))
         outputs = tuple(self.output(b, v, rename, names, shared, streamed) for b, v in self.outputs)
         whole = frozenset(t.name for t in self.forms.function.tensors if not t.dtype.startswith(("float", "bfloat")))
-        parts = streamed_value(tuple((r.monoid, r.term) for r in reductions), streamed.name, rename.prologue is not None, whole)
+        parts = streamed_value(tuple((r.monoid, r.term) for r in reductions), tuple(o.value for o in outputs), streamed.name, whole)
         return self.assemble(parts, grid, streamed, rename.prologue, reductions, outputs)
 
     def assemble(self, parts: Streamed, grid: tuple[Axis, ...], stream: Axis, prologue: Contraction | None, reductions: list[Reduction],
@@ -200,7 +209,7 @@ class _Recogniser:
         missing = [names.axis(c).name for c in shared if c not in mine]
         if missing:
             raise CascadeRefused(
-                block.name, str(value), f"the output {block.buffer} has no axis {', '.join(missing)}, along which the reductions run"
+                block.name, self.text(value), f"the output {block.buffer} has no axis {', '.join(missing)}, along which the reductions run"
             )
         axes = tuple(names.axis(c) for c in mine if c not in shared and names.axis(c) != stream)
         streamed = any(names.axis(c) == stream for c in mine)
@@ -251,18 +260,22 @@ class _Rename:
         stream = self.names.axis(next(iter(self.streams))).name
         if f.monoid != "sum" or len(f.over) != 1:
             raise CascadeRefused(
-                f.block.name, str(f.term), "it is needed for each streamed element and is no contraction (one sum of products)"
+                f.block.name, self.owner.text(f.term), "it is needed for each streamed element and is no contraction (one sum of products)"
             )
         term = self(f.term.substitute(bindings(f.block, e.args[1:])))
         left = [x for x in factors(term) if not uses(x, [stream])]
         right = [x for x in factors(term) if uses(x, [stream])]
         if not left or not right:
             raise CascadeRefused(
-                f.block.name, str(f.term), "it is needed for each streamed element and is no product of a row's and a streamed factor"
+                f.block.name,
+                self.owner.text(f.term),
+                "it is needed for each streamed element and is no product of a row's and a streamed factor",
             )
         found = Contraction(self.names.axis(f.over[0].name), product(left), product(right))
         if self.prologue not in (None, found):
-            raise CascadeRefused(f.block.name, str(f.term), "a second contraction is needed for each streamed element; one is supported")
+            raise CascadeRefused(
+                f.block.name, self.owner.text(f.term), "a second contraction is needed for each streamed element; one is supported"
+            )
         self.prologue = found
         return Expr("prologue")
 

@@ -12,7 +12,7 @@ from .value import neutral_value
 
 @dataclass
 class Factors:
-    """A product as written: top / bottom."""
+    """A product: top / bottom."""
 
     top: list[Expr] = field(default_factory=list)
     bottom: list[Expr] = field(default_factory=list)
@@ -24,6 +24,12 @@ class Factors:
     def __bool__(self) -> bool:
         return bool(self.top or self.bottom)
 
+    def times(self, other: Factors) -> Factors:
+        return Factors(self.top + other.top, self.bottom + other.bottom)
+
+    def over(self, other: Factors) -> Factors:
+        return Factors(self.top + other.bottom, self.bottom + other.top)
+
 
 def chain(of: list[Expr]) -> Expr | None:
     """Their product, left to right; None of none."""
@@ -33,30 +39,36 @@ def chain(of: list[Expr]) -> Expr | None:
     return out
 
 
-def split_factors(e: Expr, streamed: Callable[[Expr], bool]) -> Factors:
-    """The factors of a product, looking through divisions, signs and ``select(results, 0, streamed product)``."""
+def take(e: Expr, leaves: Callable[[Expr], bool], streamed: Callable[[Expr], bool]) -> tuple[Expr | None, Factors]:
+    """Take the factors of a product that ``leaves`` wants out of it: what stays (None: nothing), written as before, and what was taken."""
+    if leaves(e):
+        return None, Factors([e])
     if e.op in ("mul", "div"):
-        a, b = (split_factors(x, streamed) for x in e.operands())
-        return Factors(a.top + b.top, a.bottom + b.bottom) if e.op == "mul" else Factors(a.top + b.bottom, a.bottom + b.top)
+        (a, left), (b, right) = (take(x, leaves, streamed) for x in e.operands())
+        taken = left.times(right) if e.op == "mul" else left.over(right)
+        if b is None:
+            return a, taken
+        if a is None:
+            return (b if e.op == "mul" else call("div", const(1.0), b)), taken
+        return call(e.op, a, b), taken
     if e.op == "neg":
-        inner = split_factors(e.args[0], streamed)
-        return Factors([const(-1.0), *inner.top], inner.bottom)
+        inner, taken = take(e.args[0], leaves, streamed)
+        return call("neg", inner or const(1.0)), taken
     if e.op == "select" and streamed(e) and not streamed(e.args[0]) and result_names(e.args[0]) and const(0.0) in e.args[1:]:
-        return _guarded_product(e, streamed)
-    return Factors([e])
+        return _take_guarded(e, leaves, streamed)
+    return e, Factors()
 
 
-def _guarded_product(e: Expr, streamed: Callable[[Expr], bool]) -> Factors:
+def _take_guarded(e: Expr, leaves: Callable[[Expr], bool], streamed: Callable[[Expr], bool]) -> tuple[Expr | None, Factors]:
     """select(c, 0, streamed * results) is streamed * select(c, 0, results): nothing streamed is hidden behind the condition."""
     condition, yes, no = e.args
     first = yes == const(0.0)
-    inner = split_factors(no if first else yes, streamed)
-    mine, rest = Factors(), Factors()
-    for source, for_mine, for_rest in ((inner.top, mine.top, rest.top), (inner.bottom, mine.bottom, rest.bottom)):
-        for f in source:
-            (for_rest if streamed(f) else for_mine).append(f)
+    rest, mine = take(no if first else yes, lambda f: not streamed(f), streamed)
     kept = mine.expr()
-    return Factors([*rest.top, call("select", condition, *((const(0.0), kept) if first else (kept, const(0.0))))], rest.bottom)
+    guard = call("select", condition, *((const(0.0), kept) if first else (kept, const(0.0))))
+    if leaves(guard):
+        return rest, Factors([guard])
+    return guard if rest is None else call("mul", rest, guard), Factors()
 
 
 def unguarded(e: Expr, neutrals: Mapping[str, float]) -> Expr:

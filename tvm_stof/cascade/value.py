@@ -9,7 +9,7 @@ import numpy as np
 
 from ..expr import Expr, call, const, evaluate
 from .axes import uses
-from .program import NEUTRAL
+from .program import NEUTRAL, FusedProgram
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,11 @@ class Streamed:
     predicate: Expr | None
 
 
-def streamed_value(stages: tuple[tuple[str, Expr], ...], stream: str, prologue: bool, whole: frozenset[str]) -> Streamed:
-    """Split the predicate off (monoid, term) pairs and name what they share; ``whole`` are the tensors of whole numbers or truth values."""
+def streamed_value(stages: tuple[tuple[str, Expr], ...], outputs: tuple[Expr, ...], stream: str, whole: frozenset[str]) -> Streamed:
+    """Split the predicate off (monoid, term) pairs and name what they share, among them and with the outputs.
+
+    ``whole`` are the tensors of whole numbers or truth values.
+    """
     terms = tuple(t for _, t in stages)
     neutrals = tuple(NEUTRAL[m] for m, _ in stages)
     parts: list[Expr] = []
@@ -35,7 +38,7 @@ def streamed_value(stages: tuple[tuple[str, Expr], ...], stream: str, prologue: 
     predicate = None
     for p in parts:
         predicate = p if predicate is None else call("and", predicate, p)
-    value = _shared(terms, stream, prologue)
+    value = _shared(terms, outputs, stream)
     return Streamed(value, tuple(t.substitute({value: Expr("value")}) for t in terms), predicate)
 
 
@@ -61,8 +64,9 @@ def arm(e: Expr, condition: Expr, holds: bool) -> Expr:
     return e.rebuild(lambda a: arm(a, condition, holds))
 
 
-def _shared(terms: tuple[Expr, ...], stream: str, prologue: bool) -> Expr:
-    """The largest subtree of the first term, free of results, whose replacement leaves its anchor (contraction or first load) nowhere."""
+def _shared(terms: tuple[Expr, ...], outputs: tuple[Expr, ...], stream: str) -> Expr:
+    """The largest subtree of a term, free of results, whose replacement leaves its anchor (contraction or first load) nowhere."""
+    prologue = any(n.op == "prologue" for t in (*terms, *outputs) for n in t.walk())
     anchors = [n for t in terms for n in t.walk() if (n.op == "prologue" if prologue else n.op == "load" and uses(n, [stream]))]
     if not anchors:
         return next((n for t in terms for n in t.walk() if n.op == "index" and n.args[0] == stream), terms[0])
@@ -70,9 +74,17 @@ def _shared(terms: tuple[Expr, ...], stream: str, prologue: bool) -> Expr:
     home = next(t for t in terms if anchor in t.walk())
     free = [n for n in home.walk() if anchor in n.walk() and all(m.op not in ("result", "previous") for m in n.walk())]
     for candidate in sorted(dict.fromkeys(free), key=lambda n: -len(n.walk())):
-        if all(anchor not in t.substitute({candidate: Expr("value")}).walk() for t in terms):
+        if all(anchor not in t.substitute({candidate: Expr("value")}).walk() for t in (*terms, *outputs)):
             return candidate
     return anchor
+
+
+def absent(program: FusedProgram) -> float | None:
+    """A value of x[l] that is neutral to every stage (for tails and masked elements of a tile), or None when there is none."""
+    for x in (-math.inf, 0.0, math.inf):
+        if all(neutral_value(s.term, {Expr("value"): x}) == s.neutral for s in program.stages):
+            return x
+    return None
 
 
 class _Finite(float):
