@@ -1,0 +1,5 @@
+"""``python -m tvm_stof``"""
+
+from .cli import main
+
+main()
