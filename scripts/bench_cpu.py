@@ -64,8 +64,8 @@ def main() -> None:
     options.out.write_text(json.dumps(report, indent=1) + "\n")
     for case in cases:
         best = case["best_peer"]
-        print(f"{case['name']:20} ours {case['ours_ms']['median']:.3f} ms, {best} {case['peers_ms'][best]['median']:.3f} ms, ratio
-        {case['ratio']:.2f}")
+        theirs, ours = case["peers_ms"][best]["median"], case["ours_ms"]["median"]
+        print(f"{case['name']:20} ours {ours:.3f} ms, {best} {theirs:.3f} ms, ratio {case['ratio']:.2f}")
 
 
 def environment() -> dict[str, Any]:
@@ -126,7 +126,9 @@ def softmax(options: argparse.Namespace) -> dict[str, Any]:
     return compare("softmax_1024", problem, module, lambda: module(x, out=out), out, peers, options)
 
 
-def compare(name: str, problem: Problem, module: Any, ours: Call, out: torch.Tensor, peers: dict[str, Call], options: argparse.Namespace) -> dict[str, Any]:
+def compare(
+    name: str, problem: Problem, module: Any, ours: Call, out: torch.Tensor, peers: dict[str, Call], options: argparse.Namespace
+) -> dict[str, Any]:
     ours()
     for peer, call in peers.items():
         worst = float((call() - out).abs().max())
