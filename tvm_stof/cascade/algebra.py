@@ -73,6 +73,9 @@ class Algebra:
             return self.to_sympy(e.args[1])
         if not mixed:
             return self.symbol(e)
+        if e.op == "select" and not result_names(e.args[0]) and all(math.isfinite(a) for a in _numbers(e)):
+            holds = self.symbol(indicator(e.args[0]))
+            return holds * self.to_sympy(e.args[1]) + (1 - holds) * self.to_sympy(e.args[2])
         name = f"round_to_{e.args[0]}" if e.op == "cast" else e.op
         return sympy.Function(name)(*(self.to_sympy(a) for a in e.operands()))
 
@@ -129,6 +132,15 @@ class Algebra:
         place = list(self.atoms)
         rank = 0 if self.of_kind(e, "x") else 2 if self.of_kind(e, "d") else 1
         return rank, sorted(place.index(s) for s in e.free_symbols), str(e.func)
+
+
+def indicator(condition: Expr) -> Expr:
+    """1 where a condition holds, else 0."""
+    return call("select", condition, const(1.0), const(0.0))
+
+
+def _numbers(e: Expr) -> list[float]:
+    return [float(n.args[0]) for n in e.walk() if n.op == "const"]
 
 
 def _chain(of: list[Expr]) -> Expr | None:

@@ -167,15 +167,16 @@ def _covers(realize: Any, loops: dict[Any, int]) -> bool:
 
     ranges = {v: ir.Range(0, n) for v, n in loops.items()}
     found = sym.detect_iter_map(list(realize.iter_values), ranges, predicate, check_level=sym.iter_affine_map.IterMapLevel.Bijective)
-    if len(found.errors) or not len(found.indices):
-        return False
-    visited = 1
-    for n in loops.values():
-        visited *= n
-    points = 1
-    for n in extents:
-        points *= n
-    return visited == points if always else visited >= points
+    return not len(found.errors) and [_span(e) for e in found.indices] == extents
+
+
+def _span(e: Any) -> int:
+    """How many values an iteration map expression takes, when they start from 0; else -1."""
+    parts = [(e.extent, e.scale)] if type(e).__name__ == "IterSplitExpr" else [(a.extent, a.scale) for a in e.args]
+    numbers = [n for p in parts for n in p] + [getattr(e, "base", 0)]
+    if any(type(n).__name__ != "IntImm" for n in numbers if not isinstance(n, int)) or int(numbers[-1]) != 0:
+        return -1
+    return 1 + sum((int(n) - 1) * int(s) for n, s in parts)
 
 
 __all__ = ["Block", "Function", "Iter", "read"]

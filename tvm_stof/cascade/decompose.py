@@ -56,11 +56,11 @@ def _decompose(monoid: str, term: Expr, algebra: Algebra) -> Decomposition | Ref
         return Decomposition("mul" if monoid in ("sum", "prod") else "add", f, _one(), algebra, "it uses no earlier result")
     if monoid == "prod":
         return Refused("a product over elements of an expression with earlier results also needs the number of elements, which is not kept")
-    refused = Refused("no operator fits")
+    refused = []
     for operator in MONOIDS[monoid].over:
-        found = separate_sum(f, algebra) if operator == "add" else separate(f, algebra)
+        found = separate_sum(f, algebra) if operator == "add" else separate(f, algebra, monoid)
         if isinstance(found, Refused):
-            refused = found
+            refused.append(found.reason)
             continue
         g, h = found
         if MONOIDS[monoid].order and operator == "mul" and sign(algebra.from_sympy(h), algebra.signs) not in (POSITIVE, NONNEGATIVE):
@@ -69,7 +69,7 @@ def _decompose(monoid: str, term: Expr, algebra: Algebra) -> Decomposition | Ref
         if problem:
             return Refused(problem)
         return Decomposition(operator, g, h, algebra, f"symbolic expansion, and {POINTS} random points to 40 digits")
-    return refused
+    return Refused(refused[0] if len(refused) == 1 else f"it is neither G + H ({refused[0]}) nor G * H ({refused[1]})")
 
 
 def _one() -> Any:
@@ -117,7 +117,7 @@ def separate_sum(f: Any, algebra: Algebra) -> tuple[Any, Any] | Refused:
     return sympy.Add(*g), sympy.Add(*h)
 
 
-def separate(f: Any, algebra: Algebra) -> tuple[Any, Any] | Refused:
+def separate(f: Any, algebra: Algebra, monoid: str = "sum") -> tuple[Any, Any] | Refused:
     """f = G(x) * H(d), or why not; the rank of the coefficients decides."""
     import sympy
 
@@ -139,7 +139,8 @@ def separate(f: Any, algebra: Algebra) -> tuple[Any, Any] | Refused:
     rank = matrix.rank()
     if rank != 1:
         parts = " + ".join(f"[{algebra.from_sympy(p)}]" for p in rights)
-        return Refused(f"it is a sum of {rank} separable terms (in {parts}); one running value carries one")
+        carries = "" if monoid != "sum" else "; one running value carries one"
+        return Refused(f"it is a sum of {rank} separable terms (in {parts}){carries}")
     column = next(b for b in range(matrix.cols) if any(matrix.col(b)))
     row = next(a for a in range(matrix.rows) if matrix[a, column] != 0)
     g = sum((matrix[a, column] / matrix[row, column] * lefts[a] for a in range(matrix.rows)), sympy.Integer(0))

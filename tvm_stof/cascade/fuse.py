@@ -79,8 +79,15 @@ class _Fusion:
 
     def other(self, r: Reduction, term: Expr) -> tuple[Stage, Expr]:
         """Order reductions: H leaves the loop, for it commutes with picking an element."""
+        conditions = []
+        while term.op == "select" and not result_names(term.args[0]) and const(MONOIDS[r.monoid].neutral) in term.args[1:]:
+            conditions.append(term)
+            term = next(a for a in term.args[1:] if a != const(MONOIDS[r.monoid].neutral))
         found = self.split(r, term)
-        stage = replace(self.staged(r, found.algebra.from_sympy(found.g), _Running(), found.algebra), emission="deferred")
+        g = found.algebra.from_sympy(found.g)
+        for c in reversed(conditions):
+            g = Expr("select", tuple(a if a in (c.args[0], const(MONOIDS[r.monoid].neutral)) else g for a in c.args))
+        stage = replace(self.staged(r, g, _Running(), found.algebra), emission="deferred")
         minus = found.operator == "add" and found.h.could_extract_minus_sign()
         h = found.algebra.from_sympy(-found.h if minus else found.h)
         return stage, call("sub" if minus else found.operator, result(r.name), h)

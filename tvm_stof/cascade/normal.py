@@ -32,8 +32,9 @@ def normal_form(program: FusedProgram) -> FusedProgram:
         return tuple(axes[a.name] for a in of)
 
     def stage(s: Stage) -> Stage:
-        parts = {"term": expr(s.term), "ratio": optional(s.ratio), "weight": optional(s.weight), "operand": optional(s.operand)}
-        return replace(s, name=stages[s.name], axes=rename(s.axes), guarded=tuple(stages[g] for g in s.guarded), **parts)
+        guarded = tuple(stages[g] for g in s.guarded)
+        named = replace(s, name=stages[s.name], axes=rename(s.axes), guarded=guarded, term=expr(s.term), ratio=optional(s.ratio))
+        return replace(named, weight=optional(s.weight), operand=optional(s.operand))
 
     def output(o: Output) -> Output:
         return replace(o, tensor=tensors[o.tensor], at=tuple(map(expr, o.at)), value=expr(o.value), axes=rename(o.axes))

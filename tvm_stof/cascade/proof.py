@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..expr import Expr
-from .algebra import Algebra
+from .algebra import Algebra, indicator
 
 DIGITS = 40
 TOLERANCE = 30
@@ -62,6 +62,9 @@ def _evaluate(e: Expr, at: Mapping[Expr, Any]) -> Any:
         return mpmath.mpf(float(e.args[0]))
     if e.op == "cast":
         return _evaluate(e.args[1], at)
+    if e.op == "select" and indicator(e.args[0]) in at:
+        holds, yes, no = at[indicator(e.args[0])], _evaluate(e.args[1], at), _evaluate(e.args[2], at)
+        return None if yes is None or no is None else holds * yes + (1 - holds) * no
     args = [_evaluate(a, at) for a in e.operands()]
     if e.op not in _MP or any(a is None for a in args):
         return None
