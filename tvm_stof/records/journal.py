@@ -1,0 +1,145 @@
+"""Append-only JSON Lines: a line once appended survives whatever happens next, and one bad line never hides the good ones."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import canonical
+from ..errors import RecordError, StorageError, explain
+from .model import SCHEMA, Trial, dump_line, parse_line
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A line that could not be used: where it stands and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass
+class ReadResult:
+    """What a journal holds.
+
+    Attributes
+    ----------
+    trials : in order; ``lines`` has the line number of each (from 1).
+    environments : data by key.
+    broken : lines that were skipped. A torn last line (no end of line: its writer was killed) is dropped and not counted here.
+    torn : whether there was one.
+    """
+
+    trials: list[Trial] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    environments: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    broken: list[Broken] = field(default_factory=list)
+    torn: bool = False
+
+
+class Journal:
+    """One file of trials and environments.
+
+    Requirements it meets, whoever else writes: appends of several processes never mix (an exclusive lock on the file, one write of the
+    whole line); when
+    ``append`` returns the line is on disk (fsync); a half-written last line of a killed writer is closed off before the next line is added.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, data: Mapping[str, Any]) -> None:
+        """Add one line; StorageError when the file cannot be written."""
+        line = dump_line(data)
+        try:
+            with self._locked() as fd:
+                size = os.fstat(fd).st_size
+                if size and os.pread(fd, 1, size - 1) != b"\n":
+                    line = b"\n" + line
+                written = os.write(fd, line)
+                if written != len(line):
+                    os.ftruncate(fd, size)
+                    raise OSError(28, "only part of a line could be written")
+                os.fsync(fd)
+        except OSError as error:
+            raise self._failed("written", error) from error
+
+    def append_trial(self, trial: Trial) -> None:
+        """Add a trial."""
+        self.append(trial.to_data())
+
+    def append_environment(self, data: Mapping[str, Any]) -> str:
+        """Add an environment unless the file has it; its key."""
+        key = canonical.key(dict(data))
+        known = self.path.exists() and key in self.read().environments
+        if not known:
+            self.append({"type": "environment", "schema": SCHEMA, "key": key, "data": dict(data)})
+        return key
+
+    def check_writable(self) -> None:
+        """StorageError unless lines can be added; leaves an empty file where there was none."""
+        try:
+            with self._locked():
+                pass
+        except OSError as error:
+            raise self._failed("written", error) from error
+
+    def read(self) -> ReadResult:
+        """Everything that can be read; StorageError when the file as a whole cannot."""
+        found = ReadResult()
+        try:
+            content = self.path.read_bytes()
+        except OSError as error:
+            raise self._failed("read", error) from error
+        *lines, rest = content.split(b"\n")
+        found.torn = bool(rest)
+        for number, line in enumerate(lines, 1):
+            if not line:
+                continue
+            try:
+                self._take(parse_line(line), number, found)
+            except RecordError as error:
+                found.broken.append(Broken(number, str(error)))
+        return found
+
+    def _take(self, data: Any, number: int, found: ReadResult) -> None:
+        if isinstance(data, Mapping) and data.get("type") == "environment":
+            if not isinstance(data.get("data"), Mapping) or data.get("key") != canonical.key(dict(data["data"])):
+                raise RecordError(explain("an environment whose key is not its own", got=str(data.get("key"))[:64]))
+            found.environments[data["key"]] = data["data"]
+            return
+        found.trials.append(Trial.from_data(data))
+        found.lines.append(number)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[int]:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _failed(self, what: str, error: OSError) -> StorageError:
+        reason = error.strerror or str(error)
+        return StorageError(explain(f"journal {self.path} cannot be {what}", got=reason, accepted="a file in a folder you may write to",
+                                    way_out="Name another place with --logs"))  # fmt: skip
+
+
+def journals(paths: list[Path]) -> list[Path]:
+    """The ``.jsonl`` files among paths and below folders, sorted; StorageError for a path that is not there."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(p for p in path.rglob("*.jsonl") if p.is_file())
+        elif path.exists():
+            found.append(path)
+        else:
+            raise StorageError(explain("no such file or folder", got=str(path), accepted="a .jsonl file, or a folder with such files"))
+    return found
