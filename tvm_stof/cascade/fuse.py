@@ -32,8 +32,19 @@ def fuse_cascade(cascade: Cascade) -> FusedProgram:
         work.add(r)
     outputs = tuple(replace(o, value=o.value.substitute(work.meaning)) for o in cascade.outputs)
     return FusedProgram(
-        cascade.tensors, cascade.grid, cascade.stream, cascade.prologue, cascade.value, cascade.predicate, tuple(work.stages), outputs
+        cascade.tensors, cascade.grid, cascade.stream, cascade.prologue, cascade.value, cascade.predicate, ordered(work.stages), outputs
     )
+
+
+def ordered(stages: list[Stage]) -> tuple[Stage, ...]:
+    """Stages after those they need, the ones without axes of their own first: one order, whichever way they were written."""
+    done: list[Stage] = []
+    left = sorted(stages, key=lambda s: bool(s.axes))
+    while left:
+        names = {s.name for s in done}
+        done.append(next(s for s in left if result_names(s.term) <= names))
+        left.remove(done[-1])
+    return tuple(done)
 
 
 @dataclass
