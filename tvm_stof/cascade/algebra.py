@@ -90,7 +90,8 @@ class Algebra:
         if e.is_Mul:
             return self._product(e, swap)
         if e.is_Pow and str(e.base) != "E":
-            return power(self.from_sympy(e.base, swap), e.exp)
+            base = self.from_sympy(e.base, swap)
+            return power(base, e.exp) if e.exp.is_number else call("pow", base, self.from_sympy(e.exp, swap))
         name = "exp" if e.is_Pow else type(e).__name__.lower()
         inner = [self.from_sympy(a, swap) for a in ([e.exp] if e.is_Pow else e.args)]
         return Expr(name, tuple(inner))
@@ -128,9 +129,9 @@ class Algebra:
         return up if down is None else call("div", up, down)
 
     def _order(self, e: Any) -> tuple[int, list[int], str]:
-        """A fixed order of operands: streamed ones first, results last, then as their atoms first appeared."""
+        """A fixed order of operands: streamed ones, row constants, results, numbers; then as their atoms first appeared."""
         place = list(self.atoms)
-        rank = 0 if self.of_kind(e, "x") else 2 if self.of_kind(e, "d") else 1
+        rank = 3 if e.is_number else 0 if self.of_kind(e, "x") else 2 if self.of_kind(e, "d") else 1
         return rank, sorted(place.index(s) for s in e.free_symbols), str(e.func)
 
 

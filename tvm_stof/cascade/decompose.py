@@ -52,6 +52,8 @@ def _decompose(monoid: str, term: Expr, algebra: Algebra) -> Decomposition | Ref
         if n.op == "load" and result_names(n):
             return Refused(f"{n} is addressed by an earlier result, which is not final while elements stream by")
     f = algebra.to_sympy(term)
+    if f.has(*_not_numbers()):
+        return Refused("it has an infinity, a NaN or a root of a negative number in it")
     if not algebra.of_kind(f, "d"):
         return Decomposition("mul" if monoid in ("sum", "prod") else "add", f, _one(), algebra, "it uses no earlier result")
     if monoid == "prod":
@@ -76,6 +78,12 @@ def _one() -> Any:
     import sympy
 
     return sympy.Integer(1)
+
+
+def _not_numbers() -> tuple[Any, ...]:
+    import sympy
+
+    return sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.I
 
 
 def expanded(f: Any) -> Any:
