@@ -138,8 +138,7 @@ def load(problem: Problem | str, *, device: str | None = None, records: str | Pa
         raise UsageError(explain("unknown fallback", got=repr(fallback), accepted=FALLBACKS))
     wanted = problem_from(problem, shape)
     machine = targets.current_device() if device is None else targets.device(device)
-    if machine != targets.current_device():
-        raise UsageError(explain("this machine cannot run that device's kernels", got=machine.name, accepted=targets.current_device().name))
+    targets.check_runs_here(machine)
     from . import records as store
 
     paths = None if records is None else [records] if isinstance(records, (str, Path)) else list(records)

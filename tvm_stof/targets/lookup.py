@@ -133,3 +133,10 @@ def _peak(cores: int, clock: float, lanes: int) -> float:
 
 def _bandwidth(cores: int) -> float:
     return min(cores * BANDWIDTH_PER_CORE, BANDWIDTH_LIMIT)
+
+
+def check_runs_here(wanted: Device) -> None:
+    """Raise UnsupportedTarget unless this machine runs that device's kernels."""
+    here = current_device()
+    if wanted.name != here.name:
+        raise UnsupportedTarget(explain("this machine cannot run that device's kernels", got=wanted.name, accepted=here.name))
