@@ -9,6 +9,7 @@ import pytest
 from tvm import te, tirx
 
 from tvm_stof import cascade
+from tvm_stof.cascade.fuse import derive
 from tvm_stof.errors import CascadeRefused
 from tvm_stof.expr import text
 from tvm_stof.problems import Attention, Softmax
@@ -151,3 +152,32 @@ def test_refusals_name_the_reduction_and_the_reason(name: str) -> None:
     assert caught.value.reduction in ("d2", "inner")
     assert caught.value.expression
     assert "#" not in str(caught.value)
+
+
+def test_derivation_says_how_each_stage_came_about() -> None:
+    program, steps = derive(cascade.recognise(named.softmax_then_product()))
+    assert [s.reduction for s in steps] == [s.name for s in program.stages]
+    last = steps[-1]
+    assert last.operator == "mul"
+    assert (text(last.written), last.g and text(last.g)) == ("(exp((x - (d1 + log(d2)))) * t[1, i, l])", "(exp(x) * t[1, i, l])")
+    assert last.left is not None
+    assert text(last.left) == "(d4 * (1.0 / d2))"
+    assert "40 digits" in last.proof
+    assert steps[0].proof == "it uses no earlier result"
+
+
+def test_elementwise_output_beside_a_cascade_shares_its_axes() -> None:
+    r = Rows("x")
+    m = r.reduce("max", lambda i, l: r["x"][i, l])
+    program = cascade.fuse(r.func(m, r.stream(lambda i, l: r["x"][i, l] * named.f32(2.0))))
+    assert [o.streamed for o in program.outputs] == [False, True]
+    assert [text(a) for a in program.outputs[1].at] == ["i", "l"]
+    assert not program.outputs[1].axes
+
+
+def test_output_that_forgets_a_row_axis_is_refused() -> None:
+    r = Rows("x")
+    m = r.reduce("max", lambda i, l: r["x"][i, l])
+    first = te.compute((1,), lambda n: m[n], "first")
+    with pytest.raises(CascadeRefused, match=r"'first'.*different parts of one axis"):
+        cascade.fuse(r.func(first))

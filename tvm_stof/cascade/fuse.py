@@ -27,13 +27,33 @@ def fuse(func: Any) -> FusedProgram:
 
 def fuse_cascade(cascade: Cascade) -> FusedProgram:
     """The fused program of a recognised cascade."""
+    return derive(cascade)[0]
+
+
+@dataclass(frozen=True)
+class Step:
+    """How one reduction was fused, for people: as it was written, F = G <operator> H, what of H was left for the end, and the proof."""
+
+    reduction: str
+    monoid: str
+    written: Expr
+    operator: str | None
+    g: Expr | None
+    h: Expr | None
+    left: Expr | None
+    proof: str
+
+
+def derive(cascade: Cascade) -> tuple[FusedProgram, tuple[Step, ...]]:
+    """The fused program of a recognised cascade, and how each of its stages came about."""
     work = _Fusion(cascade)
     for r in cascade.reductions:
         work.add(r)
     outputs = tuple(replace(o, value=o.value.substitute(work.meaning)) for o in cascade.outputs)
-    return FusedProgram(
+    program = FusedProgram(
         cascade.tensors, cascade.grid, cascade.stream, cascade.prologue, cascade.value, cascade.predicate, ordered(work.stages), outputs
     )
+    return program, tuple(work.steps)
 
 
 def ordered(stages: list[Stage]) -> tuple[Stage, ...]:
@@ -62,8 +82,8 @@ class _Fusion:
         self.stages: list[Stage] = []
         self.meaning: dict[Expr, Expr] = {}
         self.signs: dict[str, str] = {}
-        self.types = {Expr("load", (t.name,)): t.dtype for t in cascade.tensors}
-        self.types |= {result(r.name): r.dtype for r in cascade.reductions}
+        self.types = cascade.types()
+        self.steps: list[Step] = []
 
     def algebra(self) -> Algebra:
         return Algebra(self.cascade.stream.name, self.signs, self.types)
@@ -73,6 +93,7 @@ class _Fusion:
 
     def add(self, r: Reduction) -> None:
         """Decompose one reduction and append its stage."""
+        self.found: Decomposition | None = None
         term = r.term.substitute(self.meaning)
         known = sign(r.term, self.signs)
         if not result_names(term):
@@ -87,6 +108,7 @@ class _Fusion:
         if r.monoid == "max" and whole and known in (POSITIVE, NONNEGATIVE):
             stage = replace(stage, start=0.0)
         self.stages.append(stage)
+        self.steps.append(self.step(r, factor))
 
     def other(self, r: Reduction, term: Expr) -> tuple[Stage, Expr]:
         """Order reductions: H leaves the loop, for it commutes with picking an element."""
@@ -136,7 +158,15 @@ class _Fusion:
         found = decompose(r.monoid, term, self.algebra())
         if isinstance(found, Refused):
             raise CascadeRefused(r.name, str(term), found.reason)
+        self.found = found
         return found
+
+    def step(self, r: Reduction, left: Expr | None) -> Step:
+        """The record of the reduction that was added last."""
+        f = self.found
+        if f is None:
+            return Step(r.name, r.monoid, r.term, None, None, None, left, "it uses no earlier result")
+        return Step(r.name, r.monoid, r.term, f.operator, f.algebra.from_sympy(f.g), f.algebra.from_sympy(f.h), left, f.proof)
 
     def leaves(self, f: Expr) -> bool:
         """Whether a factor is of results only, among them a sum, and bounds nothing."""

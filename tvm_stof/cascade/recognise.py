@@ -9,6 +9,7 @@ from ..errors import CascadeRefused, UnsupportedPrimFunc, explain
 from ..expr import Expr, index, load, result
 from .axes import Axes, loads, plain, uses
 from .blocks import Block, Iter, read
+from .facts import width
 from .inline import Formula, Formulae, bindings, formulae
 from .program import Axis, Contraction, Output, Tensor
 from .value import Streamed, streamed_value
@@ -37,6 +38,15 @@ class Cascade:
     predicate: Expr | None
     reductions: tuple[Reduction, ...]
     outputs: tuple[Output, ...]
+    prologue_dtype: str = "float32"
+
+    def types(self) -> dict[Expr, str]:
+        """Types of results, of the prologue and of tensors under ``Expr("load", (name,))``, for ``facts.width``."""
+        types = {Expr("load", (t.name,)): t.dtype for t in self.tensors}
+        types |= {result(r.name): r.dtype for r in self.reductions}
+        types[Expr("prologue")] = self.prologue_dtype
+        types[Expr("value")] = f"float{width(self.value, types) or 32}"
+        return types
 
 
 def recognise(func: Any) -> Cascade:
@@ -53,6 +63,7 @@ class _Recogniser:
         self.outputs = forms.outputs()
         self.inner, self.core = self.split()
         blocks = [*(f.block for f in forms.reductions.values()), *(b for b, _ in self.outputs if not b.reduces)]
+        self.rows: dict[tuple[Any, int], str] = {}
         self.axes = Axes((b.name + b.buffer, b.iters) for b in blocks)
 
     def split(self) -> tuple[dict[str, Formula], dict[str, Formula]]:
@@ -153,14 +164,13 @@ class _Recogniser:
 
     def link_rows(self) -> None:
         """Rows of different stages that index the same dimension of a streamed input are one axis, unless that contradicts the rest."""
-        seen: dict[tuple[Any, int], str] = {}
         for f in self.core.values():
             spatial = {i.name for i in f.spatial}
             for e in self.expanded(f.term):
                 if uses(e, [f.over[0].name]):
                     for k, a in enumerate(e.args[1:]):
                         if plain(a) in spatial:
-                            self.axes.union(seen.setdefault((e.args[0], k), str(plain(a))), str(plain(a)))
+                            self.axes.union(self.rows.setdefault((e.args[0], k), str(plain(a))), str(plain(a)))
 
     def cascade(self) -> Cascade:
         for f in self.core.values():
@@ -193,16 +203,20 @@ class _Recogniser:
     def assemble(self, parts: Streamed, grid: tuple[Axis, ...], stream: Axis, prologue: Contraction | None, reductions: list[Reduction],
                  outputs: tuple[Output, ...]) -> Cascade:  # fmt: skip
         table = {parts.value: Expr("value")}
+        dtype = next((self.forms.function.buffers[name].dtype for name in self.inner), "float32")
         stages = tuple(Reduction(r.name, r.monoid, t, r.axes, r.dtype) for r, t in zip(reductions, parts.terms))
         stored = tuple(Output(o.tensor, o.at, o.value.substitute(table), o.axes, o.streamed) for o in outputs)
-        return Cascade(self.forms.function.tensors, grid, stream, prologue, parts.value, parts.predicate, stages, stored)
+        return Cascade(self.forms.function.tensors, grid, stream, prologue, parts.value, parts.predicate, stages, stored, dtype)
 
     def link_output(self, block: Block, value: Expr, stream: Iter) -> None:
-        """An output's axis that indexes streamed data is the streamed axis."""
+        """An output's axes that index streamed data are the streamed axis and the rows."""
+        mine = {i.name for i in block.iters}
         for e in self.expanded(value):
             for k, a in enumerate(e.args[1:]):
-                if plain(a) in {i.name for i in block.iters} and self.axes.same(("input", e.args[0], k), stream.name):
+                if plain(a) in mine and self.axes.same(("input", e.args[0], k), stream.name):
                     self.axes.union(stream.name, str(plain(a)))
+                elif plain(a) in mine and (e.args[0], k) in self.rows:
+                    self.axes.union(self.rows[e.args[0], k], str(plain(a)))
 
     def output(self, block: Block, value: Expr, rename: _Rename, names: _Names, shared: list[Any], stream: Axis) -> Output:
         mine = [self.axes.find(i.name) for i in block.iters if not i.reduce]
