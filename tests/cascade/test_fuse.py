@@ -91,6 +91,20 @@ def test_divisor_that_may_be_zero_in_mid_course_waits_for_the_end() -> None:
     assert summary(named.signed_maximum_scale())["d2"] == "sum (t[1, i, l] * x) deferred"
 
 
+def test_correction_is_the_same_along_a_stage_s_own_axes() -> None:
+    program = cascade.fuse(named.factor_along_an_own_axis())
+    assert program.stages[1].ratio is None
+    assert text(program.outputs[0].value) == "(d2 * exp(neg((c[n] * d1))))"
+
+
+def test_guard_of_the_author_stays_where_it_is_not_proven_idle() -> None:
+    r, t = named.pair()
+    a = r.reduce("max", lambda i, l: t[0, i, l])
+    safe = r.row(lambda i: tirx.if_then_else(tirx.EQ(a[i], named.f32(float("-inf"))), named.f32(1.0), a[i]))
+    func = r.func(r.reduce("sum", lambda i, l: t[1, i, l] / safe[i]))
+    assert output(func) == "(d3 * (1.0 / select((d1 == -inf), 1.0, d1)))"
+
+
 def test_order_reduction_gives_its_shift_to_the_output() -> None:
     func = named.maximum_minus_mean()
     assert summary(func) == {"d1": "sum x", "d2": "max x deferred", "d3": "min neg(x) deferred"}

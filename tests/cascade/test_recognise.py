@@ -214,6 +214,12 @@ def test_reduction_over_two_axes_at_once_is_named() -> None:
         cascade.recognise(te.create_prim_func([x, te.compute((3,), lambda i: te.sum(x[i, k, l], axis=[k, l]), "s")]))
 
 
+def test_init_elsewhere_is_named() -> None:
+    source = HAND_WRITTEN.replace("LOOPS", "3, 4").replace("CONDITION", "True")
+    with pytest.raises(UnsupportedPrimFunc, match=r"block 'b'.*init of total beside an update"):
+        cascade.recognise(parse(source.replace("total[vi] = T.float32(0)", "total[0] = T.float32(0)")))
+
+
 RECURRENCE = """
 @T.prim_func(s_tir=True)
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
