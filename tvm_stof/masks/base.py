@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,16 +17,22 @@ EMPTY, PARTIAL, FULL, UNKNOWN = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class BlockGrid:
-    """The block rows and columns of a q_len x kv_len score matrix; edge blocks are shorter, never padded."""
+    """The block rows and columns of a q_len x kv_len score matrix; edge blocks are shorter, never padded.
+
+    ``first`` and ``stop`` narrow it to some block rows, so that large matrices are worked off in bounded memory.
+    """
 
     q_len: int
     kv_len: int
     block_q: int
     block_k: int
+    first: int = 0
+    stop: int | None = None
 
     @property
     def rows(self) -> int:
-        return -(-self.q_len // self.block_q)
+        rows = -(-self.q_len // self.block_q)
+        return (rows if self.stop is None else min(rows, self.stop)) - self.first
 
     @property
     def cols(self) -> int:
@@ -33,7 +40,7 @@ class BlockGrid:
 
     def q_bounds(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """First and last (inclusive) query of every block row."""
-        lo = np.arange(self.rows, dtype=np.int64) * self.block_q
+        lo = np.arange(self.first, self.first + self.rows, dtype=np.int64) * self.block_q
         return lo, np.minimum(lo + self.block_q, self.q_len) - 1
 
     def k_bounds(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -41,17 +48,34 @@ class BlockGrid:
         lo = np.arange(self.cols, dtype=np.int64) * self.block_k
         return lo, np.minimum(lo + self.block_k, self.kv_len) - 1
 
+    def areas(self) -> npt.NDArray[np.int64]:
+        """Elements of every block [rows, cols]."""
+        (q_lo, q_hi), (k_lo, k_hi) = self.q_bounds(), self.k_bounds()
+        area: npt.NDArray[np.int64] = (q_hi - q_lo + 1)[:, None] * (k_hi - k_lo + 1)
+        return area
+
+    def slabs(self, blocks: int) -> Iterator[BlockGrid]:
+        """The same grid in runs of block rows of about ``blocks`` blocks each."""
+        step = max(1, blocks // self.cols)
+        for first in range(self.first, self.first + self.rows, step):
+            yield replace(self, first=first, stop=min(first + step, self.first + self.rows))
+
 
 class Mask(ABC):
     """Which keys a query may attend to. True = attend. Combine with ``&``, ``|``, ``~``.
 
-    Requirements on implementers: a frozen dataclass with ``@canonical(name)``; ``__call__`` uses only ``+ - * // %``, comparisons and ``& | ~``
-    (never ``and``/``or``/``not``), so that one text serves NumPy arrays, TIR variables and tracers; ``classify`` costs O(blocks) and answers
-    UNKNOWN where it cannot decide, which ``sparsity`` then settles by looking at that block alone. A row without any allowed key is legal: attention
+    Requirements on implementers: a frozen dataclass with ``@canonical(name)``; ``__call__`` uses only ``+ - * // %``, comparisons and ``&
+    | ~``
+    (never ``and``/``or``/``not``), so that one text serves NumPy arrays, TIR variables and tracers; ``classify`` costs O(blocks) and
+    answers
+    UNKNOWN where it cannot decide, which ``sparsity`` then settles by looking at that block alone. A row without any allowed key is
+    legal: attention
     defines its output as zeros.
     """
 
     kind: ClassVar[str]
+    #: whether ``masks.parse`` knows the kind as a name
+    spoken: ClassVar[bool] = True
 
     @abstractmethod
     def __call__(self, q: Any, k: Any, b: Any = 0, h: Any = 0) -> Any:
@@ -61,7 +85,7 @@ class Mask(ABC):
         """The same mask with whatever depends on the lengths (alignment, share of blocks) resolved."""
         return self
 
-    def check(self, q_len: int, kv_len: int, batch: int, heads: int) -> None:
+    def check(self, q_len: int, kv_len: int, batch: int, heads: int) -> None:  # noqa: B027  (most masks fit any shape)
         """Raise MaskError when the mask cannot be applied to this shape."""
 
     @abstractmethod
@@ -72,6 +96,11 @@ class Mask(ABC):
     def arithmetic(self) -> bool:
         """Whether ``__call__`` works on symbolic positions; otherwise kernels use stored bits."""
         return True
+
+    @property
+    def relative(self) -> bool:
+        """Whether positions enter only as q - k."""
+        return False
 
     @property
     def depends_on(self) -> frozenset[str]:
@@ -95,3 +124,16 @@ class Mask(ABC):
 
     def __bool__(self) -> bool:
         raise MaskError(explain("a mask has no truth value", way_out="Combine masks with & | ~, not with and, or, not"))
+
+
+def from_counts(counts: npt.NDArray[Any], areas: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Classes of blocks of known sizes from how many of their elements are allowed."""
+    classes = np.full(np.broadcast_shapes(counts.shape, areas.shape), PARTIAL, np.uint8)
+    classes[counts == 0] = EMPTY
+    classes[counts == areas] = FULL
+    return classes
+
+
+def from_bounds(some: npt.NDArray[np.bool_], every: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+    """Classes of blocks from whether some and whether every element is allowed."""
+    return np.where(every, FULL, np.where(some, PARTIAL, EMPTY)).astype(np.uint8)

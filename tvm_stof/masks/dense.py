@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..canonical import canonical
 from .base import FULL, BlockGrid, Mask
+from .logic import constant
 
 
 @canonical("dense")
@@ -24,7 +25,11 @@ class Dense(Mask):
     """
 
     def __call__(self, q: Any, k: Any, b: Any = 0, h: Any = 0) -> Any:
-        return q - q == k - k
+        return constant(True, q, k)
+
+    @property
+    def relative(self) -> bool:
+        return True
 
     def classify(self, grid: BlockGrid, b: int = 0, h: int = 0) -> npt.NDArray[np.uint8]:
         return np.full((grid.rows, grid.cols), FULL, np.uint8)
