@@ -18,5 +18,6 @@ from .random_blocks import RandomBlocks
 from .strided import Strided
 from .window import SlidingWindow
 
-__all__ = ["EMPTY", "FULL", "PARTIAL", "UNKNOWN", "And", "Array", "BigBird", "BlockGrid", "BlockList", "Causal", "Dense", "Dilated", "Document",
-           "Function", "Global", "Longformer", "Mask", "Not", "Or", "PrefixLM", "RandomBlocks", "SlidingWindow", "Strided", "parse", "text"]  # fmt: skip
+__all__ = ["EMPTY", "FULL", "PARTIAL", "UNKNOWN", "And", "Array", "BigBird", "BlockGrid", "BlockList", "Causal",
+           "Dense", "Dilated", "Document", "Function", "Global", "Longformer", "Mask", "Not", "Or", "PrefixLM",
+           "RandomBlocks", "SlidingWindow", "Strided", "parse", "text"]  # fmt: skip

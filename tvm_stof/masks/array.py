@@ -18,6 +18,7 @@ from .logic import symbolic
 
 MAX_CONTENT = 64 * 1024
 MAX_STORED = 1 << 30
+_SHAPES = "[q, kv], [heads, q, kv], [batch, heads, q, kv]"
 
 
 @canonical("array")
@@ -50,25 +51,28 @@ class Array(Mask):
         object.__setattr__(self, "shape", tuple(self.shape) if isinstance(self.shape, (tuple, list)) else self.shape)
         wholes("array shape", self.shape, 1)
         if not 2 <= len(self.shape) <= 4:
-            raise MaskError(explain("an array mask has 2 to 4 axes", got=self.shape, accepted="[q, kv], [heads, q, kv], [batch, heads, q, kv]"))
+            raise MaskError(explain("an array mask has 2 to 4 axes", got=self.shape, accepted=_SHAPES))
         if not isinstance(self.digest, str) or len(self.digest) != 64:
             raise MaskError(explain("an array mask needs the SHA-256 of its bits", got=repr(self.digest)[:80]))
         if self.content is None:
             return
         if not isinstance(self.content, str) or len(self.content) > MAX_CONTENT:
-            raise MaskError(explain("the content of an array mask is a short text", got=repr(self.content)[:40], accepted=f"{MAX_CONTENT} characters"))
+            raise MaskError(explain("the content of an array mask is a short text", got=repr(self.content)[:40],
+                                    accepted=f"{MAX_CONTENT} characters"))  # fmt: skip
         elements = int(np.prod([float(n) for n in self.shape]))
         if elements > MAX_STORED or int(runs.lengths(self.content).sum()) != elements:
-            raise MaskError(explain("the content of an array mask does not fill its shape", got=self.shape, accepted=f"at most {MAX_STORED} elements"))
+            raise MaskError(explain("the content of an array mask does not fill its shape", got=self.shape,
+                                    accepted=f"at most {MAX_STORED} elements"))  # fmt: skip
 
     @classmethod
     def of(cls, bits: Any) -> Array:
         """The mask of a boolean array: NumPy, or whatever ``numpy.asarray`` takes."""
         array = np.asarray(bits)
         if array.dtype != np.bool_:
-            raise MaskError(explain("an array mask must be boolean", got=f"dtype {array.dtype}", way_out="Convert it with .astype(bool); True = attend"))
+            raise MaskError(explain("an array mask must be boolean", got=f"dtype {array.dtype}",
+                                    way_out="Convert it with .astype(bool); True = attend"))  # fmt: skip
         if not 2 <= array.ndim <= 4:
-            raise MaskError(explain("an array mask has 2 to 4 axes", got=array.shape, accepted="[q, kv], [heads, q, kv], [batch, heads, q, kv]"))
+            raise MaskError(explain("an array mask has 2 to 4 axes", got=array.shape, accepted=_SHAPES))
         array = np.array(array, order="C")
         array.setflags(write=False)
         content = runs.encode(array) if array.size <= MAX_STORED else None
@@ -89,11 +93,13 @@ class Array(Mask):
         if self._bits is not None:
             return self._bits
         if self.content is None:
-            raise MaskError(explain("the array of this mask is not in memory, and was too large to be stored", got=f"shape {list(self.shape)}, "
-                                    f"SHA-256 {self.digest}", way_out="Use mask.with_bits(array), or build the problem with Array.of(array)"))  # fmt: skip
+            raise MaskError(explain("the array of this mask is not in memory, and was too large to be stored",
+                                    got=f"shape {list(self.shape)}, SHA-256 {self.digest}",
+                                    way_out="Use mask.with_bits(array), or build the problem with Array.of(array)"))  # fmt: skip
         array = runs.decode(runs.lengths(self.content)).reshape(self.shape)
         if _digest(array) != self.digest:
-            raise MaskError(explain("the content of an array mask is not what its SHA-256 says", got=_digest(array), accepted=self.digest))
+            raise MaskError(explain("the content of an array mask is not what its SHA-256 says", got=_digest(array),
+                                    accepted=self.digest))  # fmt: skip
         array.setflags(write=False)
         object.__setattr__(self, "_bits", array)
         return array
@@ -101,7 +107,8 @@ class Array(Mask):
     def check(self, q_len: int, kv_len: int, batch: int, heads: int) -> None:
         full = (batch, heads, q_len, kv_len)[4 - len(self.shape) :]
         if self.shape[-2:] != full[-2:] or any(n not in (1, m) for n, m in zip(self.shape[:-2], full[:-2])):
-            raise MaskError(explain("the array mask does not fit the problem", got=list(self.shape), accepted=f"{list(full)}, or 1 for heads and batch"))
+            raise MaskError(explain("the array mask does not fit the problem", got=list(self.shape),
+                                    accepted=f"{list(full)}, or 1 for heads and batch"))  # fmt: skip
 
     @property
     def arithmetic(self) -> bool:
@@ -113,7 +120,8 @@ class Array(Mask):
 
     def __call__(self, q: Any, k: Any, b: Any = 0, h: Any = 0) -> Any:
         if symbolic(q, k, b, h):
-            raise MaskError(explain("an array mask has no index arithmetic", got="symbolic positions", way_out="Use its bits (mask.arithmetic is False)"))
+            raise MaskError(explain("an array mask has no index arithmetic", got="symbolic positions",
+                                    way_out="Use its bits (mask.arithmetic is False)"))  # fmt: skip
         batch, heads = self._whole_shape()[:2]
         return self.bits.reshape(self._whole_shape())[b if batch > 1 else 0, h if heads > 1 else 0, q, k]
 

@@ -1,4 +1,4 @@
-"""What a mask is: a frozen value that says which (query, key) pairs take part, and classifies blocks of them without looking at each pair."""
+"""What a mask is: a frozen value that says which (query, key) pairs take part, and classifies blocks of pairs at once."""
 
 from __future__ import annotations
 
@@ -64,18 +64,17 @@ class BlockGrid:
 class Mask(ABC):
     """Which keys a query may attend to. True = attend. Combine with ``&``, ``|``, ``~``.
 
-    Requirements on implementers: a frozen dataclass with ``@canonical(name)``; ``__call__`` uses only ``+ - * // %``, comparisons and ``&
-    | ~``
-    (never ``and``/``or``/``not``), so that one text serves NumPy arrays, TIR variables and tracers; ``classify`` costs O(blocks) and
-    answers
-    UNKNOWN where it cannot decide, which ``sparsity`` then settles by looking at that block alone. A row without any allowed key is
-    legal: attention
-    defines its output as zeros.
+    Requirements on implementers: a frozen dataclass with ``@canonical(name)``; ``__call__`` uses only ``+ - * // %``, comparisons,
+    ``& |`` and ``masks.logic`` (never ``and``/``or``/``not``), so that one text serves NumPy arrays, TIR variables and tracers;
+    ``classify`` costs O(blocks) and answers UNKNOWN where it cannot decide, which ``sparsity`` then settles by looking at that
+    block alone. A row without any allowed key is legal: attention defines its output as zeros.
     """
 
     kind: ClassVar[str]
     #: whether ``masks.parse`` knows the kind as a name
     spoken: ClassVar[bool] = True
+    #: whether ``masks.parse`` takes plain numbers for the one list that the mask consists of
+    gathers: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, q: Any, k: Any, b: Any = 0, h: Any = 0) -> Any:

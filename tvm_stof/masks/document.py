@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +37,19 @@ class Document(Position):
 
     lengths: tuple[int, ...]
 
+    gathers: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "lengths", tuple(self.lengths) if isinstance(self.lengths, list) else self.lengths)
         wholes("document lengths", self.lengths, 1)
         if not self.lengths:
             raise MaskError(explain("document needs lengths", got="none"))
+
+    def check(self, q_len: int, kv_len: int, batch: int, heads: int) -> None:
+        if sum(self.lengths) > max(q_len, kv_len):
+            raise MaskError(explain("the documents are longer than the sequence", got=sum(self.lengths),
+                                    accepted=f"at most {max(q_len, kv_len)}"))  # fmt: skip
 
     @property
     def arithmetic(self) -> bool:

@@ -68,10 +68,11 @@ class Function(Mask):
         except MaskError:
             raise
         except Exception as error:
-            raise MaskError(explain("the mask function failed on symbolic positions", got=f"{type(error).__name__}: {error}",
-                                    way_out="Use index arithmetic on b, h, q, kv only, or give the whole mask as tvm_stof.masks.Array")) from error  # fmt: skip
+            way_out = "Use index arithmetic on b, h, q, kv only, or give the whole mask as tvm_stof.masks.Array"
+            got = f"{type(error).__name__}: {error}"
+            raise MaskError(explain("the mask function failed on symbolic positions", got=got, way_out=way_out)) from error
         if not answer.truth:
-            raise MaskError(explain("a mask function must give a truth value", got=str(answer.expr)[:200], way_out="Compare: ... == 0"))
+            raise MaskError(explain("a mask function must give a truth value", got=str(answer.expr)[:200], way_out="Compare: x == 0"))
         e = _balanced(answer.expr)
         if _depth(e) > MAX_DEPTH:
             raise MaskError(explain("the mask function is nested too deeply", got=_depth(e), accepted=f"at most {MAX_DEPTH} levels",
@@ -110,7 +111,8 @@ class Function(Mask):
 _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "mod": operator.mod,
     "neg": lambda a: 0 - a, "abs": lambda a: logic.maximum(a, 0 - a), "min": logic.minimum, "max": logic.maximum, "select": logic.select,
-    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": logic.equal, "ne": lambda a, b: logic.negate(logic.equal(a, b)),
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "eq": logic.equal, "ne": lambda a, b: logic.negate(logic.equal(a, b)),
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": logic.negate,
 }  # fmt: skip
 
@@ -128,9 +130,12 @@ def _truth(e: Expr) -> bool:
     if e.op == "index" and len(e.args) == 1 and e.args[0] in INDICES:
         return False
     kinds = [_truth(a) for a in e.operands()] if e.op in OPERATORS else []
-    fits = {"and": all(kinds), "or": all(kinds), "xor": all(kinds), "not": all(kinds), "select": kinds[:1] == [True] and len(set(kinds[1:])) == 1}
-    if not kinds or not fits.get(e.op, not any(kinds)):
-        raise MaskError(explain("not part of a mask function", got=str(e)[:80] if e.op in OPERATORS else e.op, accepted=sorted(OPERATORS)))
+    if e.op == "select":
+        fits = kinds[0] and kinds[1] == kinds[2]
+    else:
+        fits = all(kinds) if e.op in ("and", "or", "xor", "not") else not any(kinds)
+    if not kinds or not fits:
+        raise MaskError(explain("not part of a mask function", got=str(e)[:80] if kinds else e.op, accepted=sorted(OPERATORS)))
     return e.op in _LOGICAL or (e.op == "select" and kinds[1])
 
 

@@ -20,7 +20,8 @@ def interval(e: Expr, at: Mapping[str, Interval]) -> Interval:
         return int(e.args[0]), int(e.args[0])
     if e.op == "index":
         return at[e.args[0]]
-    return _OPERATORS[e.op](*(interval(a, at) for a in e.operands()))
+    low, high = _OPERATORS[e.op](*(interval(a, at) for a in e.operands()))
+    return low, high
 
 
 def check_range(e: Expr, at: Mapping[str, Interval]) -> Interval:

@@ -109,7 +109,7 @@ class _Parser:
             self.fail("unknown mask" if self.kind == "name" else "a mask is expected", names())
         self.step()
         given = self.arguments(cls) if self.take("(") else {}
-        missing = [f.name for f in dataclasses.fields(cls) if f.init and f.default is dataclasses.MISSING and f.name not in given]
+        missing = [f.name for f in _fields(cls) if f.default is dataclasses.MISSING and f.name not in given]
         if missing:
             self.fail(f"{cls.kind} needs {', '.join(missing)}", _usage(cls), start)
         try:
@@ -118,9 +118,11 @@ class _Parser:
             self.fail(str(error), start=start)
 
     def arguments(self, cls: type[Mask]) -> dict[str, Any]:
-        fields = [f for f in dataclasses.fields(cls) if f.init]
+        fields = _fields(cls)
         positional = [f.name for f in fields if not f.kw_only]
         given: dict[str, Any] = {}
+        if cls.gathers and self.kind == "number":
+            given[positional[0]] = self.numbers()
         while not self.take(")"):
             start, name = self.start, positional[len(given)] if len(given) < len(positional) else ""
             value = self.value(0)
@@ -139,6 +141,15 @@ class _Parser:
                 self.need(")")
                 break
         return given
+
+    def numbers(self) -> tuple[int, ...]:
+        """Plain numbers up to the bracket or a name."""
+        numbers = []
+        while self.kind == "number":
+            numbers.append(int(self.step()))
+            if not self.take(","):
+                break
+        return tuple(numbers)
 
     def value(self, depth: int) -> Any:
         if self.kind == "number":
@@ -159,8 +170,12 @@ class _Parser:
         return tuple(values)
 
 
+def _fields(cls: type[Mask]) -> list[dataclasses.Field[Any]]:
+    return [f for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
+
+
 def _usage(cls: type[Mask]) -> str:
-    parts = [f.name if f.default is dataclasses.MISSING else f"{f.name}={_value(f.default)}" for f in dataclasses.fields(cls) if f.init]
+    parts = [f.name if f.default is dataclasses.MISSING else f"{f.name}={_value(f.default)}" for f in _fields(cls)]
     return f"{cls.kind}({', '.join(sorted(parts, key=lambda p: '=' in p))})"
 
 
@@ -170,22 +185,24 @@ def text(mask: Mask) -> str:
     Examples
     --------
     >>> text(parse("window(8,8)&~dense|global(2)"))
-    'global(2) | (window(8) & ~dense)'
+    '(~dense & window(8)) | global(2)'
     """
     if isinstance(mask, (And, Or)):
         return (" & " if isinstance(mask, And) else " | ").join(_operand(m) for m in mask.masks)
     if isinstance(mask, Not):
         return f"~{_operand(mask.mask)}"
     if not mask.spoken:
-        raise MaskError(explain("this mask cannot be written as text", got=mask.kind, accepted=names(), way_out="Its canonical JSON can be stored"))
-    parts, named = [], False
-    for f in sorted((f for f in dataclasses.fields(mask) if f.init), key=lambda f: f.kw_only):
+        raise MaskError(explain("this mask cannot be written as text", got=mask.kind, accepted=names(),
+                                way_out="Its canonical JSON can be stored"))  # fmt: skip
+    parts: list[str] = []
+    named = False
+    for f in sorted(_fields(type(mask)), key=lambda f: bool(f.kw_only)):
         value = getattr(mask, f.name)
         if f.default is not dataclasses.MISSING and value == f.default:
             named = True
             continue
         # Optional values read better with their names.
-        named = named or f.kw_only or f.default is not dataclasses.MISSING
+        named = named or bool(f.kw_only) or f.default is not dataclasses.MISSING
         parts.append(f"{f.name}={_value(value)}" if named else _value(value))
     return f"{mask.kind}({', '.join(parts)})" if parts else mask.kind
 
