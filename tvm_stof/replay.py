@@ -8,18 +8,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+import sys
+import time
+import types
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import records, targets
-from .errors import RecordError, StofError
+from . import canonical, records, targets
+from .errors import MissingDependency, RecordError, ReplayMismatch, StofError, UnsupportedTarget, explain
+from .problems import Problem
 from .records.model import Trial, dump_line
+
+if TYPE_CHECKING:
+    from .codegen import Kernel
+    from .reference import Expected
 
 LEVELS = (0, 1, 2, 3)
 #: a record on the same device may be this much slower than it was before a note is made of it; time never decides a verdict
 SLOWER = 1.5
+#: of the inputs that level 3 checks with: not the seed of the tune
+SEED = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,7 @@ class Verdict:
 
 
 def replay(paths: Sequence[str | Path], level: int | None = None, device: str | None = None) -> list[Verdict]:
-    """Replay every ok record of files or folders.
+    """Replay every record of files or folders; failed trials only have a form to check.
 
     Parameters
     ----------
@@ -62,97 +73,138 @@ def replay(paths: Sequence[str | Path], level: int | None = None, device: str | 
     """
     highest = max(LEVELS) if level is None else level
     verdicts: list[Verdict] = []
-    for path in records.journals([Path(p) for p in paths]):
-        content = records.Journal(path).read()
-        lines = path.read_bytes().split(b"\n")
-        verdicts += [Verdict(str(path), b.line, "", 0, "broken", b.reason) for b in content.broken]
-        for trial, number in zip(content.trials, content.lines):
-            if trial.outcome == "ok" and (device is None or trial.device == device):
-                verdicts.append(_one(str(path), number, trial, lines[number - 1], content.environments, highest))
+    try:
+        for path in records.journals([Path(p) for p in paths]):
+            verdicts += _file(path, highest, device)
+    finally:
+        _expected.cache_clear()
     return verdicts
 
 
-def _one(path: str, line: int, trial: Trial, text: bytes, environments: Any, highest: int) -> Verdict:
-    done = 0
-    try:
-        for done, note in _levels(trial, text, environments, highest):
-            if note is not None:
-                return Verdict(path, line, trial.key, done, *note)
-    except RecordError as error:
-        return Verdict(path, line, trial.key, done, "broken", str(error))
-    except StofError as error:
-        return Verdict(path, line, trial.key, done, "skipped", str(error))
-    return Verdict(path, line, trial.key, done, "ok")
+def _file(path: Path, highest: int, device: str | None) -> list[Verdict]:
+    content = records.Journal(path).read()
+    texts = path.read_bytes().split(b"\n")
+    verdicts = [Verdict(str(path), b.line, "", 0, "broken", b.reason) for b in content.broken]
+    if content.torn:
+        verdicts.append(Verdict(str(path), len(texts), "", 0, "skipped", "a torn last line: its writer was killed"))
+    for trial, line in zip(content.trials, content.lines):
+        if device is None or trial.device == device:
+            record = _Record(trial, texts[line - 1], trial.environment_data or content.environments.get(trial.environment))
+            verdicts.append(Verdict(str(path), line, trial.key, *record.run(highest)))
+    return sorted(verdicts, key=lambda v: v.line)
 
 
-Note = "tuple[str, str] | None"
+class _Record:
+    """One record on its way through the levels. A level that fails raises; what it raises decides the status."""
+
+    def __init__(self, trial: Trial, text: bytes, environment: Mapping[str, Any] | None) -> None:
+        self.trial, self.text, self.environment = trial, text, environment
+        self.note = ""
+
+    def run(self, highest: int) -> tuple[int, str, str]:
+        """(highest level run, status, message)"""
+        done = 0
+        try:
+            for done in range(highest + 1):
+                if done == 1 and self.trial.outcome != "ok":
+                    return 0, "skipped", f"outcome {self.trial.outcome!r}: there is no kernel to replay"
+                if done == 3 and self.trial.device != targets.current_device().name:
+                    here = targets.current_device().name
+                    return 2, "ok", f"level 3 not run: recorded on {self.trial.device}, this is {here}"
+                (self.form, self.decisions, self.source, self.numbers)[done]()
+        except ReplayMismatch as error:
+            return done, "different", str(error)
+        except (UnsupportedTarget, MissingDependency) as error:
+            return max(0, done - 1), "skipped", f"level {done} not run: {error}"
+        except StofError as error:
+            return done, "broken", str(error)
+        except Exception as error:  # TVM raises whatever it likes on a record that does not fit it
+            lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+            return done, "broken", f"{type(error).__name__}: {lines[0].strip()}"[:300]
+        return done, "ok", self.note
+
+    def form(self) -> None:
+        """Level 0."""
+        self.problem: Problem = self.trial.rebuild()
+        if self.environment is None:
+            raise RecordError(explain("its environment is not in the file", got=self.trial.environment))
+        if dump_line(self.trial.to_data()) != self.text + b"\n":
+            raise ReplayMismatch("the line is not in canonical form: sorted names, no blanks, shortest numbers")
+
+    def decisions(self) -> None:
+        """Level 1."""
+        from . import rules
+
+        data = (self.environment or {}).get("device")
+        self.device = targets.device(self.trial.device) if data is None else targets.Device.from_data(data)
+        if self.device.name != self.trial.device:
+            raise RecordError(explain("its environment is another device's", got=self.device.name, accepted=self.trial.device))
+        reason = rules.legal(self.problem, dict(self.trial.decisions), self.device)
+        if reason is not None:
+            raise RecordError(explain("its decisions do not apply", got=reason))
+        if self.trial.trace is not None:
+            from .records import bridge
+
+            bridge.replay(self.problem, self.trial.decisions, self.trial.trace)
+
+    def source(self) -> None:
+        """Level 2."""
+        from . import build
+
+        trial = self.trial
+        self.kernel: Kernel = build.kernel_of(self.problem, trial.decisions, trial.trace, self.device)
+        digest = build.source_digest(self.kernel)
+        if trial.source_digest is None:
+            self.note = "it has no source digest to compare with"
+        elif digest != trial.source_digest:
+            what = "the generated source is another one: the code generator or TVM has changed"
+            raise ReplayMismatch(explain(what, got=digest[:16], accepted=trial.source_digest[:16]))
+
+    def numbers(self) -> None:
+        """Level 3."""
+        import numpy as np
+
+        from . import build
+        from .runtime import TunedModule
+
+        here = targets.current_device()
+        arrays, expected = _expected(canonical.dumps(self.problem.to_data()))
+        module = TunedModule(self.problem, build.compile(self.kernel, here), here, self.trial, "tuned", dict(self.trial.decisions))
+        given = [arrays[s.name] for s in self.problem.inputs()]
+        filled = {s.name: np.full(s.shape, np.nan, s.dtype) for s in self.problem.outputs()}
+        module(*given, out=tuple(filled.values()))
+        found = expected.compare(filled)
+        if not found.ok:
+            raise ReplayMismatch(found.message)
+        taken = []
+        for _ in range(5):
+            start = time.perf_counter()
+            module(*given, out=tuple(filled.values()))
+            taken.append(time.perf_counter() - start)
+        recorded = self.trial.seconds_median
+        if recorded and min(taken) > SLOWER * recorded:
+            self.note = f"{min(taken) / recorded:.1f} times its recorded time here"
 
 
-def _levels(trial: Trial, text: bytes, environments: Any, highest: int) -> Iterator[tuple[int, Note]]:
-    """(level, final (status, message) or None to go on)"""
-    problem = trial.rebuild()
-    if dump_line(trial.to_data()) != text + b"\n":
-        yield 0, ("different", "the line is not in canonical form")
-    yield 0, None
-    if highest < 1:
-        return
-    environment = trial.environment_data or environments.get(trial.environment)
-    if environment is None:
-        yield 0, ("broken", f"its environment {trial.environment[:12]} is not in the file")
-    here = targets.current_device()
-    made_for = targets.Device.from_data(environment["device"]) if environment and "device" in environment else targets.device(trial.device)
-    from . import rules
+@functools.lru_cache(maxsize=1)
+def _expected(problem_text: str) -> tuple[dict[str, Any], Expected]:
+    """Inputs and oracle of a problem; a journal has many trials of the same one in a row."""
+    import json
 
-    reason = rules.legal(problem, dict(trial.decisions), made_for)
-    if reason is not None:
-        yield 1, ("broken", f"its decisions do not apply: {reason}")
-    if trial.decisions.get("family") == "unfused":
-        from .records import bridge
+    from . import reference, testing
 
-        bridge.replay(problem, trial.decisions, trial.trace)
-    yield 1, None
-    if highest < 2:
-        return
-    from . import build
-
-    kernel = build.kernel_of(problem, trial.decisions, trial.trace, made_for)
-    digest = build.source_digest(kernel)
-    if trial.source_digest is not None and digest != trial.source_digest:
-        yield 2, ("different", f"generated source has digest {digest[:12]}, the record {trial.source_digest[:12]}: the code generator changed")
-    yield 2, None
-    if highest < 3:
-        return
-    if here.name != trial.device:
-        yield 2, ("ok", f"level 3 not run: recorded on {trial.device}, this is {here.name}")
-        return
-    yield 3, _run(problem, kernel, trial, here)
+    problem: Problem = canonical.from_data(json.loads(problem_text), Problem)  # type: ignore[type-abstract]
+    arrays = testing.inputs(problem, SEED)
+    return arrays, reference.expect(problem, arrays)
 
 
-def _run(problem: Any, kernel: Any, trial: Trial, device: targets.Device) -> Note:
-    import time
+class _Module(types.ModuleType):
+    """``tvm_stof.replay`` is the function to users and this module to Python's imports, which may set either name first."""
 
-    import numpy as np
+    def __call__(self, *args: Any, **options: Any) -> list[Verdict]:
+        return replay(*args, **options)
 
-    from . import build, reference
-    from .runtime import TunedModule
-    from .testing import inputs
 
-    arrays = inputs(problem, seed=trial.trial + 1)
-    module = TunedModule(problem, build.compile(kernel, device), device, trial, "tuned", dict(trial.decisions))
-    out = [np.full(s.shape, np.nan, s.dtype) for s in problem.outputs()]
-    given = [arrays[s.name] for s in problem.inputs()]
-    module(*given, out=tuple(out))
-    found = reference.compare(problem, arrays, {s.name: o for s, o in zip(problem.outputs(), out)})
-    if not found.ok:
-        return "different", found.message
-    taken = []
-    for _ in range(5):
-        start = time.perf_counter()
-        module(*given, out=tuple(out))
-        taken.append(time.perf_counter() - start)
-    median = trial.seconds_median or 0.0
-    slower = min(taken) / median if median else 1.0
-    return ("ok", f"{slower:.1f} times its recorded time here") if slower > SLOWER else None
-
+sys.modules[__name__].__class__ = _Module
 
 __all__ = ["LEVELS", "Verdict", "replay"]

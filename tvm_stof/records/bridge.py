@@ -1,7 +1,8 @@
 """Between a record and MetaSchedule, one record at a time: decisions <-> annotated definition <-> TuningRecord JSON <-> replayed schedule.
 
-Decisions of a fused family stand as annotations ``stof.<name>`` on the definition's output block (on the root block, TVM's copy-on-write would write into the
-user's own module). A sampled text is its index, with the texts beside it under ``stof.<name>.texts``. Nothing here needs a rule or a search.
+Decisions of a fused family stand as annotations ``stof.<name>`` on the definition's output block (on the root block, TVM's copy-on-write
+would write into the user's own module). A sampled text is its index, with the texts beside it under ``stof.<name>.texts``. Nothing here
+needs a rule or a search.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,7 @@ from ..definitions import definition
 from ..errors import RecordError, explain
 from ..problems import Problem
 
-Decisions = dict[str, Union[int, str]]
+Decisions = dict[str, int | str]
 Trace = list[Any]
 PREFIX = "stof."
 TEXTS = ".texts"
@@ -71,7 +72,8 @@ def annotate(module: IRModule, chosen: Mapping[str, int | str]) -> Schedule:
 def to_trace(trace: Any, module: IRModule, seconds: Sequence[float] | None, target: Mapping[str, Any]) -> Trace:
     """Plain JSON of the TuningRecord that MetaSchedule would store for this trace (failed candidates included)."""
     record = TuningRecord(trace, _workload(module), list(seconds or [FAILED_SECONDS]), Target(dict(target)), arguments(module))
-    return plain(record.as_json())
+    trace_json: Trace = plain(record.as_json())
+    return trace_json
 
 
 def plain(data: Any) -> Any:

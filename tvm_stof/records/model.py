@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import reprlib
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -18,6 +19,8 @@ SCHEMA = 1
 OUTCOMES = ("ok", "invalid", "build", "timeout", "wrong", "runtime")
 #: longest line that is read; a record is about 2 KB, a stored mask at most 64 KB
 MAX_LINE = 1 << 20
+#: a problem may nest as deeply as canonical data may, and stands a little below the line's top
+MAX_DEPTH = canonical.MAX_DEPTH + 8
 _HEX = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _DEVICE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -103,30 +106,65 @@ class Trial:
     def from_data(data: Any) -> Trial:
         """The trial of a line; RecordError names the field that breaks the schema."""
         if not isinstance(data, Mapping) or data.get("type") != "trial":
-            raise RecordError(explain("not a trial", got=repr(data)[:80], accepted='an object with "type": "trial"'))
-        if data.get("schema") != SCHEMA:
-            raise RecordError(explain("field 'schema' is of another version", got=repr(data.get("schema"))[:40], accepted=SCHEMA))
+            raise RecordError(explain("not a trial", got=_shown(data), accepted='an object with "type": "trial"'))
+        if not _shallow(data):
+            raise RecordError(explain("a record is nested too deeply", accepted=f"at most {MAX_DEPTH} levels"))
+        check_schema(data)
         given = {k: v for k, v in data.items() if k not in ("type", "schema")}
         unknown, missing = sorted(map(str, given.keys() - _CHECKS.keys())), sorted(_CHECKS.keys() - given.keys() - {"environment_data"})
         if unknown or missing:
             raise RecordError(explain("fields do not fit the schema", got=f"unknown {unknown}, missing {missing}"))
         for name, value in given.items():
             if not _CHECKS[name](value):
-                raise RecordError(explain(f"field {name!r} breaks the schema", got=repr(value)[:80]))
+                raise RecordError(explain(f"field {name!r} breaks the schema", got=_shown(value)))
         trial = Trial(**{**given, "seconds": tuple(given["seconds"])})
+        check_key("key", trial.key, trial.problem)
+        if trial.environment_data is not None:
+            check_key("environment", trial.environment, trial.environment_data)
         if (trial.outcome == "ok") != bool(trial.seconds):
-            raise RecordError(explain("field 'seconds' must have times exactly when the outcome is ok", got=f"{trial.outcome}, {len(trial.seconds)}"))
+            got = f"{trial.outcome}, {len(trial.seconds)} times"
+            raise RecordError(explain("field 'seconds' must have times exactly when the outcome is ok", got=got))
         return trial
 
 
 def parse_line(line: bytes) -> Any:
-    """The data of one line; RecordError when it is too long, not UTF-8 or not JSON, or nested too deeply."""
+    """The data of one line; RecordError when it is too long, not UTF-8 or not JSON, has a name twice, or is nested too deeply."""
     if len(line) > MAX_LINE:
         raise RecordError(explain("a line is too long", got=f"{len(line)} bytes", accepted=f"at most {MAX_LINE}"))
     try:
-        return json.loads(line.decode("utf-8"), parse_constant=_refuse)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, ValueError) as error:
+        data = json.loads(line.decode("utf-8"), parse_constant=_finite, parse_float=_finite, object_pairs_hook=_once)
+    except (RecursionError, ValueError) as error:
         raise RecordError(explain("a line is not JSON", got=str(error)[:120])) from error
+    if not _shallow(data):
+        raise RecordError(explain("a line is nested too deeply", accepted=f"at most {MAX_DEPTH} levels"))
+    return data
+
+
+def environment_of(data: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Key and data of an environment line; RecordError names what breaks the schema."""
+    check_schema(data)
+    if set(data) != {"type", "schema", "key", "data"} or not isinstance(data["data"], Mapping):
+        raise RecordError(explain("fields do not fit an environment", got=sorted(map(str, data)), accepted="type, schema, key, data"))
+    check_key("key", data["key"], data["data"])
+    return data["key"], data["data"]
+
+
+def check_schema(data: Mapping[str, Any]) -> None:
+    """Raise RecordError unless a line is of the version this package reads."""
+    version = data.get("schema")
+    if version != SCHEMA or not isinstance(version, int) or isinstance(version, bool):
+        way_out = "A newer tvm_stof wrote it: upgrade" if isinstance(version, int) and version > SCHEMA else ""
+        raise RecordError(explain("field 'schema' is of another version", got=_shown(version), accepted=SCHEMA, way_out=way_out))
+
+
+def check_key(name: str, key: Any, data: Mapping[str, Any]) -> None:
+    """Raise RecordError unless ``key`` is the SHA-256 of ``data``: a record that says it is of another problem must never be loaded."""
+    try:
+        wanted = canonical.key(dict(data))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RecordError(explain(f"field {name!r} stands for data that is not canonical", got=str(error)[:120])) from error
+    if key != wanted:
+        raise RecordError(explain(f"field {name!r} is not the digest of its data", got=str(key)[:64], accepted=wanted))
 
 
 def dump_line(data: Mapping[str, Any]) -> bytes:
@@ -137,8 +175,34 @@ def dump_line(data: Mapping[str, Any]) -> bytes:
         raise CanonicalError(explain("data cannot be a line", got=error)) from error
 
 
-def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is not a number here")
+def _shown(value: Any) -> str:
+    try:
+        return reprlib.repr(value)[:80]
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return f"a very large {type(value).__name__}"
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
+    return value
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return data
+
+
+def _shallow(data: Any) -> bool:
+    level: list[Any] = [data]
+    for _ in range(MAX_DEPTH):
+        level = [v for item in level if isinstance(item, (dict, list)) for v in (item.values() if isinstance(item, dict) else item)]
+        if not level:
+            return True
+    return False
 
 
 def _plain(value: Any) -> Any:
@@ -181,7 +245,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "key": _text(64, _HEX),
     "device": _text(64, _DEVICE),
     "decisions": _decisions,
-    "trace": _or_none(lambda v: isinstance(v, list)),
+    "trace": _or_none(lambda v: isinstance(v, list) and len(v) > 0),
     "outcome": lambda v: v in OUTCOMES,
     "message": _text(4000),
     "seconds": lambda v: isinstance(v, (list, tuple)) and len(v) <= 10000 and all(_real(s) for s in v),
@@ -190,7 +254,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "floor_seconds": _or_none(_real),
     "source_digest": _or_none(_text(64, _HEX)),
     "environment": _text(64, _HEX),
-    "seed": lambda v: isinstance(v, int) and not isinstance(v, bool),
+    "seed": lambda v: isinstance(v, int) and not isinstance(v, bool) and abs(v) < 1 << 63,
     "trial": _count,
     "time": _text(20, _TIME),
     "tool": _text(64),
