@@ -156,7 +156,8 @@ class Not(Mask):
 
     @property
     def arithmetic(self) -> bool:
-        return self.mask.arithmetic
+        # A condition that never holds would be folded away, and the definition with it.
+        return self.mask.arithmetic and not isinstance(self.mask, Dense)
 
     @property
     def relative(self) -> bool:

@@ -20,7 +20,7 @@ class MultiSegment(Rule):
     family = "multi_segment"
 
     def choices(self, problem: Problem, program: FusedProgram, device: Any) -> dict[str, list[Value]]:
-        longest = program.stream.extent // (2 * device.vector_bytes // 4)
+        longest = program.stream.extent // (device.vector_bytes // 4)
         segments: list[Value] = [n for n in (2, 4, 8, 16) if n <= longest]
         if not segments:
             return {"segments": []}

@@ -65,6 +65,7 @@ def update_row(program: FusedProgram, state: RowState, row: Any, tile: Tile) -> 
             x = tile.scalar(c) if n == 0 else tile.again(c)
             if n == 0 and tile.keep is not None:
                 tile.keep(c, x)
+                x = tile.again(c)  # the expression of x may read what it was just stored over
             term = lower(safe(stage.term, program, stage), tile.leaf(c, x, before))
             if n == len(stages) - 1 and tile.keep_term is not None:
                 term = tile.keep_term(c, term)
