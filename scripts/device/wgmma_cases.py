@@ -124,7 +124,7 @@ def _timed() -> dict[str, Case]:
         for name, decisions in {"128": _d(128, 128), "128x4": _d(128, 128, heads_together=4), "128x16": _d(128, 128, heads_together=16),
                                 "128np": _d(128, 128, pingpong=0)}.items():  # fmt: skip
             found[f"causal D128 S{size}/{name}"] = case(**big, mask=CAUSAL, decisions=decisions)
-        for name, decisions in {"192": _d(192, 128), "192np": _d(192, 128, pingpong=0), "192turn": _d(192, 160, overlap=0)}.items():
+        for name, decisions in {"192": _d(192, 128), "192np": _d(192, 128, pingpong=0), "128turn": _d(128, 192, overlap=0)}.items():
             found[f"dense D64 S{size}/{name}"] = case(**big, head_dim=64, decisions=decisions)
             found[f"causal D64 S{size}/{name}"] = case(**big, head_dim=64, mask=CAUSAL, decisions=decisions)
     big = {"batch": 4, "heads": 16, "q_len": 8192}

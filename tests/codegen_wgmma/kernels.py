@@ -46,6 +46,7 @@ KERNELS: dict[str, Callable[[], str]] = {
     "causal_ragged": lambda: text_of(softmax_program(1111, predicate=CAUSAL, kv_heads=1), _d(128, 128)),
     "causal_wide_tile": lambda: text_of(softmax_program(1000, predicate=CAUSAL), _d(128, 176)),
     "window": lambda: text_of(softmax_program(1111, predicate=window(200), depth=64), _d(192, 128, heads_together=4)),
+    "widest_tile": lambda: text_of(softmax_program(2000, predicate=window(200)), _d(128, 192)),
     "in_turn": lambda: text_of(softmax_program(1000, predicate=window(200)), _d(128, 128, overlap=0)),
     "one_consumer": lambda: text_of(softmax_program(1000), _d(64, 192, overlap=0, pingpong=0)),
     "lists": lambda: text_of(softmax_program(1000, predicate=window(200)), _d(128, 128), _lists(False, 128, 128)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .emit import Warpgroups, supports
+from .materialise import kernel_of
 from .plan import Plan
 
-__all__ = ["Plan", "Warpgroups", "supports"]
+__all__ = ["Plan", "Warpgroups", "kernel_of", "supports"]

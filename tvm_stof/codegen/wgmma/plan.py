@@ -144,7 +144,7 @@ class Plan:
         launched = REGISTER_FILE // self.threads // 8 * 8
         if producer + self.consumers * consumer > (self.consumers + 1) * launched:
             return "setmaxnreg would wait for ever"
-        held = self.block_k // 2 + self.laid.width // 2 + (self.block_k // 4 if self.overlap else 0)
+        held = self.block_k // 2 + self.block_k // 4 + self.laid.width // 2  # scores, packed weights, product
         if held > consumer - BESIDE:
             return f"{held} registers of fragments, {consumer - BESIDE} at most"
         return None

@@ -34,7 +34,7 @@ class EveryTile:
         row, stream = plan.laid.shape.row, plan.laid.program.stream
         self.plan, self.rows, self.extent = plan, row.extent, stream.extent
         self.bounds = Bounds.of(plan.laid.program.predicate, row, stream) if test else Bounds()
-        counts = [self._range(t * plan.block_q, min) for t in range(plan.row_tiles)]
+        self.counts = counts = [self._range(t * plan.block_q, min) for t in range(plan.row_tiles)]
         self.most_tested = max(r.last - r.first - (r.last_full - r.first_full) for r in counts)
         self.always_tested = all(r.last - r.first > r.last_full - r.first_full for r in counts)
         self.any_untested = any(r.last_full > r.first_full for r in counts)
