@@ -12,8 +12,9 @@ from .output import FORMAT, emit_json, emit_table
 
 @click.command("replay")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--level", type=click.IntRange(0, 3), help="Highest level to run: 0 schema, 1 decisions apply, 2 source digest, 3 numerics
-and time.")
+@click.option(
+    "--level", type=click.IntRange(0, 3), help="Highest level to run: 0 schema, 1 decisions, 2 source digest, 3 numerics and time."
+)
 @FORMAT
 def command(paths: tuple[Path, ...], level: int | None, style: str) -> int:
     """Check every record in PATHS (files or folders; ./schedules and ./tuning_logs by default) as far as this machine can.

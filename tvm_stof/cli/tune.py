@@ -48,8 +48,9 @@ def report(results: list[Any], style: str) -> int:
             best = r.best.seconds_median if r.best is not None else None
             gain = f"{default / best:.2f} x" if default and best else "-"
             family = str(r.best.decisions["family"]) if r.best is not None else "-"
-            rows.append([r.problem.kind, family, milliseconds(best), milliseconds(default), gain, str(len(r.trials)), r.stopped,
-            str(r.journal)])
+            rows.append(
+                [r.problem.kind, family, milliseconds(best), milliseconds(default), gain, str(len(r.trials)), r.stopped, str(r.journal)]
+            )
         emit_table(["kind", "family", "best", "default", "gain", "trials", "stopped by", "journal"], rows)
     return 0 if all(r.best is not None for r in results) else 1
 
@@ -64,7 +65,9 @@ class Kinds(click.Group):
         if cmd_name not in problems.KINDS:
             return None
 
-        def call(trials: int, seconds: float | None, seed: int, device: str | None, logs: Path, families: str | None, style: str, **values: Any) -> int:
+        def call(
+            trials: int, seconds: float | None, seed: int, device: str | None, logs: Path, families: str | None, style: str, **values: Any
+        ) -> int:
             problem = problems.maker(cmd_name)(**values)
             return report([tune_one(problem, trials, seconds, seed, device, logs, families)], style)
 
@@ -114,7 +117,9 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], list[Problem]]:
     unknown = sorted({*data, *(set(tune) - set(known))})
     if unknown or not isinstance(tables, list) or not tables:
         got = f"unknown {unknown}" if unknown else "no [[problem]]"
-        raise UsageError(explain(f"{path} is not a sweep", got=got, accepted=f"[tune] with {', '.join(known)}; [[problem]] with kind and its options"))
+        raise UsageError(
+            explain(f"{path} is not a sweep", got=got, accepted=f"[tune] with {', '.join(known)}; [[problem]] with kind and its options")
+        )
     wanted = []
     for table in tables:
         kind = table.pop("kind", None)

@@ -47,13 +47,14 @@ def find(problem: Problem, device: str, paths: Sequence[str | Path] | None = Non
     found = best(collect(paths, problem.key()), problem.key(), device)
     if found is not None:
         return found
-    near = [f"{t.device}: {_brief(dict(t.problem))}" for t in nearest(collect(paths), problem, device)]
+    near = [f"{t.device}: {brief(dict(t.problem))}" for t in nearest(collect(paths), problem, device)]
     what = f"no record of this {problem.kind} problem on {device}"
     way_out = f'Tune it: {cli_text(problem)}; or load(..., fallback="default")'
-    raise RecordNotFound(explain(what, got=_brief(problem.to_data()), accepted=near or "none of this kind is recorded", way_out=way_out))
+    raise RecordNotFound(explain(what, got=brief(problem.to_data()), accepted=near or "none of this kind is recorded", way_out=way_out))
 
 
-def _brief(data: dict[str, Any]) -> str:
+def brief(data: dict[str, Any]) -> str:
+    """The fields of a problem as one short line."""
     return ", ".join(f"{k}={_short(v)}" for k, v in data.items() if k not in ("kind", "scores"))
 
 
