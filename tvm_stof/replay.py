@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import canonical, records, targets
-from .errors import MissingDependency, RecordError, ReplayMismatch, StofError, UnsupportedTarget, explain
+from .errors import MaskError, MissingDependency, RecordError, ReplayMismatch, StofError, UnsupportedTarget, explain
 from .problems import Problem
 from .records.model import Trial, dump_line
 
@@ -116,6 +116,9 @@ class _Record:
             return done, "different", str(error)
         except (UnsupportedTarget, MissingDependency) as error:
             return max(0, done - 1), "skipped", f"level {done} not run: {error}"
+        except MaskError as error:
+            # The schema's level has built the mask; if it cannot be applied, its bits are too many to stand in a record.
+            return (0, "skipped", f"level {done} not run: {error}") if done else (0, "broken", str(error))
         except StofError as error:
             return done, "broken", str(error)
         except Exception as error:  # TVM raises whatever it likes on a record that does not fit it

@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tvm_stof.records import Journal
 
 from .making import decided, trial
@@ -21,6 +23,8 @@ WRITER = """
 import os, sys
 from pathlib import Path
 from tests.records.making import decided
+import pytest
+
 from tvm_stof.records import Journal
 path, first, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 made = Journal(path)
@@ -52,6 +56,7 @@ def test_eight_writers_at_once(tmp_path: Path) -> None:
     assert all(order == sorted(order) for order in by_writer)
 
 
+@pytest.mark.slow
 def test_killed_writers_lose_nothing_they_were_told_is_safe(tmp_path: Path) -> None:
     path, promised, kills = tmp_path / "j.jsonl", set[int](), 0
     chance, end = random.Random(7), time.monotonic() + 45

@@ -55,11 +55,11 @@ def find(problem: Problem, device: str, paths: Sequence[str | Path] | None = Non
 
 def brief(data: dict[str, Any]) -> str:
     """The fields of a problem as one short line."""
-    return ", ".join(f"{k}={_short(v)}" for k, v in data.items() if k not in ("kind", "scores"))
+    return ", ".join(f"{k}={_short(v)}" for k, v in sorted(data.items()) if k not in ("kind", "scores"))
 
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
-        rest = ", ".join(f"{k}={_short(v)}" for k, v in value.items() if k != "kind")
+        rest = ", ".join(f"{k}={_short(v)}" for k, v in sorted(value.items()) if k != "kind")
         return f"{value.get('kind')}({rest})"[:120]
     return str(value)[:60]
