@@ -117,8 +117,9 @@ class _Record:
         except (UnsupportedTarget, MissingDependency) as error:
             return max(0, done - 1), "skipped", f"level {done} not run: {error}"
         except MaskError as error:
-            # The schema's level has built the mask; if it cannot be applied, its bits are too many to stand in a record.
-            return (0, "skipped", f"level {done} not run: {error}") if done else (0, "broken", str(error))
+            if '"content":null' in canonical.dumps(dict(self.trial.problem)):  # an array too large to stand in a record
+                return max(0, done - 1), "skipped", f"level {done} not run: {error}"
+            return done, "broken", str(error)
         except StofError as error:
             return done, "broken", str(error)
         except Exception as error:  # TVM raises whatever it likes on a record that does not fit it

@@ -7,12 +7,12 @@ import logging
 import shlex
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 from tvm_stof import masks, scores
 from tvm_stof.cli import problems as cli
-from tvm_stof.cli.tune import BUDGET, Kinds
 from tvm_stof.errors import RecordNotFound, StorageError
 from tvm_stof.problems import Attention, Problem, Softmax
 from tvm_stof.records import cli_text, find
@@ -78,10 +78,9 @@ def test_broken_line_is_named_and_hides_nothing(tmp_path: Path, caplog: pytest.L
 def from_command(text: str) -> Problem:
     program, tune, kind, *words = shlex.split(text)
     assert (program, tune) == ("tvm-stof", "tune")
-    command = Kinds("tune").get_command(None, kind)  # type: ignore[arg-type]
-    assert command is not None
-    values = command.make_context(kind, words).params
-    return cli.maker(kind)(**{n: v for n, v in values.items() if n not in {p.name for p in BUDGET}})
+    command = click.Command(kind, params=list(cli.options(kind)), callback=cli.maker(kind))
+    problem: Problem = command.main(words, standalone_mode=False)
+    return problem
 
 
 SAYABLE: list[Problem] = [
