@@ -1,12 +1,14 @@
 """The command ``tvm-stof``. One file a command, imported when it is called, so that ``--help`` is quick.
 
-Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a difference or failure was found, 2 usage or input error, 130
-interrupted.
+Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a difference or failure was found, 2 usage or input
+error, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
+import os
 import sys
 from typing import Any
 
@@ -14,6 +16,7 @@ import click
 
 from .. import __version__
 from ..errors import ReplayMismatch, StofError
+from .output import Named
 
 #: command -> one line of help; the module of the same name holds ``command``
 COMMANDS = {
@@ -26,7 +29,7 @@ COMMANDS = {
 }
 
 
-class Lazy(click.Group):
+class Lazy(Named):
     """A group whose commands are imported at first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -59,8 +62,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run a command line and answer its exit code."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s")
     try:
         result: Any = group.main(args=arguments, prog_name="tvm-stof", standalone_mode=False)
+        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
@@ -68,11 +73,11 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return 2
+    except BrokenPipeError:  # whoever read our output has seen enough; do not fail again when Python closes it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except StofError as error:
         if "--debug" in arguments:
             raise
         click.echo(f"tvm-stof: {error}", err=True)
         return 1 if isinstance(error, ReplayMismatch) else 2
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0

@@ -10,14 +10,23 @@ from .output import FORMAT, emit_json, emit_table
 @click.command("env")
 @FORMAT
 def command(style: str) -> int:
-    """This machine and the versions at work, as records keep them."""
+    """This machine and the versions at work, as records keep them, and where compiled kernels are kept."""
     from .. import targets
+    from ..build import native
     from ..records import environment
+    from ..targets.cache import cache_folder
 
     device = targets.current_device()
     data = environment.collect(device)
+    here = {"cache": str(cache_folder()), "c_compiler": native.compiler() or "none: kernels are compiled at each load"}
     if style == "json":
-        emit_json({"device": device.to_data(), "environment": data})
+        emit_json({"environment": data, "here": here})
     else:
-        emit_table(["", "value"], [["device.name", device.name], *([k, str(v)] for k, v in sorted(data.items()))])
+        facts = {**{k: v for k, v in data.items() if k != "device"}, **here}
+        facts.update({f"device.{name}": value for name, value in device.to_data().items()})
+        emit_table(["name", "value"], [[name, _text(value)] for name, value in sorted(facts.items())], left=(0, 1))
     return 0
+
+
+def _text(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

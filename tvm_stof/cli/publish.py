@@ -6,24 +6,22 @@ from pathlib import Path
 
 import click
 
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
 
 @click.command("publish")
-@click.argument("logs", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--to",
-    "schedules",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("schedules"),
-    show_default=True,
-    help="Folder of schedules.",
-)
+@click.argument("logs", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--to", "schedules", type=_FOLDER, default=Path("schedules"), show_default=True, help="Folder of schedules.")
 def command(logs: tuple[Path, ...], schedules: Path) -> int:
-    """Write the best record of every problem in LOGS (journals or folders; ./tuning_logs by default) to schedules/<device>/<kind>.jsonl.
+    """Write the best record of every problem in LOGS to schedules/<device>/<kind>.jsonl.
 
-    The same journals always give the same bytes.
+    LOGS are journals or folders of them, ./tuning_logs by default. The same journals always give the same bytes.
     """
     from ..records import publish
 
-    for path in publish.publish(list(logs) or [Path("tuning_logs")], schedules):
+    written = publish.publish(list(logs) or [Path("tuning_logs")], schedules)
+    for path in written:
         click.echo(path)
-    return 0
+    if not written:
+        click.echo("no record to publish", err=True)
+    return 0 if written else 1

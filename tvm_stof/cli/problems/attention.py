@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from ... import masks, scores
 from ...problems import Attention
 
+HELP = "Scaled dot-product attention with a mask."
 OPTIONS = [
     click.Option(["--mask"], default="dense", show_default=True, help='A mask expression, e.g. "causal & window(256)".'),
     click.Option(["--batch"], type=int, default=1, show_default=True),
@@ -27,12 +30,12 @@ OPTIONS = [
 ]
 
 
-def make(mask: str, batch: int, heads: int, kv_heads: int, q_len: int, kv_len: int, head_dim: int, value_dim: int, dtype: str,
-         scale: float | None, softcap: float | None, alibi: bool, relative_bias: int | None, bias: bool, sink: bool, lse: bool) -> Attention:  # fmt: skip
+def make(mask: str, scale: float | None, softcap: float | None, alibi: bool, relative_bias: int | None, bias: bool,
+         sink: bool, lse: bool, **sizes: Any) -> Attention:  # fmt: skip
     """The problem of these options."""
     wanted: list[scores.Score] = []
-    if scale is not None or softcap is not None or alibi or relative_bias is not None or bias:
-        wanted.append(scores.Scale(scale if scale is not None else max(1, head_dim) ** -0.5))
+    if scale is not None:  # otherwise the problem itself puts the usual one first
+        wanted.append(scores.Scale(scale))
     if softcap is not None:
         wanted.append(scores.Softcap(softcap))
     if alibi:
@@ -43,5 +46,4 @@ def make(mask: str, batch: int, heads: int, kv_heads: int, q_len: int, kv_len: i
         wanted.append(scores.Bias())
     if sink:
         wanted.append(scores.Sink())
-    return Attention(batch=batch, heads=heads, kv_heads=kv_heads, q_len=q_len, kv_len=kv_len, head_dim=head_dim, value_dim=value_dim,
-                     dtype=dtype, mask=masks.parse(mask), scores=tuple(wanted), return_lse=lse)  # fmt: skip
+    return Attention(**sizes, mask=masks.parse(mask), scores=tuple(wanted), return_lse=lse)

@@ -6,6 +6,7 @@ import click
 
 from ...problems import Softmax
 
+HELP = "Row softmax."
 OPTIONS = [
     click.Option(["--rows"], type=int, required=True, help="Rows."),
     click.Option(["--cols"], type=int, required=True, help="Columns, the reduced axis."),
