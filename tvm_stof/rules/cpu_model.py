@@ -83,6 +83,11 @@ def floor_seconds(problem: Problem, program: FusedProgram, device: Any) -> float
     return max(useful / float(device.peak_flops), moved / bandwidth(moved, device))
 
 
+def ends_floor(moved: float, device: Any) -> float:
+    """Every byte of the arguments once."""
+    return moved / bandwidth(moved, device)
+
+
 def bandwidth(moved: float, device: Any) -> float:
     """Bytes a second: what fits in the last cache is still there at the next call."""
     return float(device.bandwidth) * (CACHE_SPEEDUP if moved < device.l3_bytes else 1.0)

@@ -23,6 +23,10 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 }
 
 
+#: the unfused family is left out when the analytical model expects it to be this many times slower than the best fused candidate
+HOPELESS = 16.0
+
+
 @functools.lru_cache(maxsize=64)
 def program(problem: Problem) -> FusedProgram | None:
     """The problem's fused program; None where the cascade is refused, which leaves the unfused family only."""
@@ -41,7 +45,17 @@ def rules_for(problem: Problem, device: Any, families: Sequence[str] | None = No
     if unknown:
         raise UsageError(explain("unknown family", got=", ".join(unknown), accepted=known))
     wanted = [r for r in known.values() if families is None or r.family in families]
-    return [r for r in wanted if is_unfused(r) or _offers(r, problem, device)]
+    offered = [r for r in wanted if is_unfused(r) or _offers(r, problem, device)]
+    if families is None and len(offered) > 1 and _hopeless(offered, problem, device):
+        offered = [r for r in offered if not is_unfused(r)]
+    return offered
+
+
+def _hopeless(offered: Sequence[Rule], problem: Problem, device: Any) -> bool:
+    """Whether the unfused form is expected to be so much slower that its candidates (seconds each, at worst) are not worth measuring."""
+    best = min((cost(problem, c, device).seconds for c in candidates(offered, problem, device)), default=float("inf"))
+    unfused = next((r for r in offered if is_unfused(r)), None)
+    return unfused is not None and unfused.cost(problem, {}, device).seconds > HOPELESS * best
 
 
 def is_unfused(rule: Rule) -> bool:

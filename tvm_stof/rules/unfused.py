@@ -36,10 +36,13 @@ class Unfused(Rule):
         return None
 
     def cost(self, problem: Problem, decisions: Mapping[str, Value], device: Any) -> Cost:
-        """Traffic alone: arguments once, every intermediate written and read."""
+        """Arguments once, every intermediate written and read; and every loop nest at a tenth of the peak rate, as stock schedules run."""
         ends = sum(math.prod(t.shape) * 4 for t in (*problem.inputs(), *problem.outputs()))
-        total = float(ends + 2 * intermediate_bytes(definition(problem)))
-        return Cost(total / device.bandwidth, 0.0, total, 1.0, ends / device.bandwidth)
+        module = definition(problem)
+        total = float(ends + 2 * intermediate_bytes(module))
+        work = 2.0 * iterations(module)
+        seconds = max(total / device.bandwidth, 10.0 * work / device.peak_flops)
+        return Cost(seconds, work, total, 1.0, floor(problem, device))
 
 
 def intermediate_bytes(module: IRModule) -> int:
@@ -51,6 +54,29 @@ def intermediate_bytes(module: IRModule) -> int:
 
     structural_walk(module["main"].body, (SBlock, visit))
     return sum(sizes)
+
+
+def iterations(module: IRModule) -> float:
+    """Points of all blocks' iteration domains together."""
+    points: list[float] = []
+
+    def visit(block: Any) -> None:
+        points.append(float(math.prod(int(v.dom.extent) for v in block.iter_vars)))
+
+    structural_walk(module["main"].body, (SBlock, visit))
+    return sum(points)
+
+
+def floor(problem: Problem, device: Any) -> float:
+    """The floor of the fused program where there is one, else that of the traffic."""
+    from . import cpu_model
+    from .rulesets import program
+
+    fused = program(problem)
+    if fused is not None:
+        return cpu_model.floor_seconds(problem, fused, device)
+    ends = sum(math.prod(t.shape) * 4 for t in (*problem.inputs(), *problem.outputs()))
+    return cpu_model.ends_floor(ends, device)
 
 
 def spaces(module: IRModule, context: Any, kind: str) -> list[Any]:

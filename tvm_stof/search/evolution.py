@@ -132,13 +132,10 @@ class Evolution:
         return legal(self.problem, decisions, self.device)
 
     def _relative(self) -> Any:
-        """Expected time over the best expected time of the same family."""
-        best: dict[str, float] = {}
-        for candidate in rulesets.candidates(self._rules, self.problem, self.device):
-            expected = cost(self.problem, candidate, self.device).seconds
-            name = str(candidate["family"])
-            best[name] = min(best.get(name, float("inf")), expected)
-        return lambda d: cost(self.problem, d, self.device).seconds / best.get(str(d["family"]), float("inf"))
+        """Expected time over the best expected time of all candidates."""
+        every = rulesets.candidates(self._rules, self.problem, self.device)
+        best = min((cost(self.problem, c, self.device).seconds for c in every), default=0.0)
+        return lambda d: cost(self.problem, d or {"family": "unfused"}, self.device).seconds / best if best else 1.0
 
 
 def module_of(problem: Problem, trial: Trial) -> str:

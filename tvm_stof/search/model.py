@@ -13,14 +13,14 @@ from tvm.s_tir.meta_schedule.cost_model import PyCostModel, XGBModel
 from ..records import bridge
 from ..rules import Decisions
 
-#: Expected time over the best expected time of the candidate's family.
+#: Expected time over the best expected time there is; no decisions stand for the unfused family.
 Relative = Callable[[Decisions], float]
 
 
 class _Model(PyCostModel):  # type: ignore[misc]
     """XGBoost behind a prior.
 
-    Before ``warmup`` results the score is a random number, damped by how much slower than its family's best the analytical model expects a candidate to be: every family is
+    Before ``warmup`` results the score is a random number, damped by how much slower than the best the analytical model expects a candidate to be: every family is
     tried, its promising members first. The stock model would draw from NumPy's global generator instead, which no seed of ours governs.
     """
 
@@ -49,7 +49,7 @@ class _Model(PyCostModel):  # type: ignore[misc]
         return self.random.uniform(0.0, 1.0, len(candidates)) * np.array(damping)
 
     def _damping(self, decisions: Decisions) -> float:
-        return 1.0 / max(1.0, self.relative(decisions)) ** 0.5 if decisions else 1.0
+        return 1.0 / max(1.0, self.relative(decisions))
 
 
 Model = tvm.ir.utils.derived_object(_Model)
