@@ -11,8 +11,7 @@ from .output import FORMAT, emit_json, emit_table
 @FORMAT
 def command(style: str) -> int:
     """This machine and the versions at work, as records keep them, and where compiled kernels are kept."""
-    from .. import targets
-    from ..build import native
+    from .. import native, targets
     from ..records import environment
     from ..targets.cache import cache_folder
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..build import native
+from .. import native
 from ..errors import ArgumentError, explain
 from ..problems import TensorSpec
 

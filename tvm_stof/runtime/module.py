@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import build, targets
-from ..build import native
+from .. import build, native, targets
 from ..errors import ArgumentError, explain
 from ..problems import Problem
 from .arrays import Port, give_back
