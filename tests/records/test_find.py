@@ -78,7 +78,7 @@ def test_broken_line_is_named_and_hides_nothing(tmp_path: Path, caplog: pytest.L
 def from_command(text: str) -> Problem:
     program, tune, kind, *words = shlex.split(text)
     assert (program, tune) == ("tvm-stof", "tune")
-    command = click.Command(kind, params=list(cli.options(kind)), callback=cli.maker(kind))
+    command = click.Command(kind, params=list(cli.kind(kind).OPTIONS), callback=cli.kind(kind).make)
     problem: Problem = command.main(words, standalone_mode=False)
     return problem
 

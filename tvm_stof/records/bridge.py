@@ -20,8 +20,8 @@ from tvm.s_tir import SBlock, Schedule
 from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.meta_schedule.database import TuningRecord, Workload
 from tvm.target import Target
-from tvm.tirx import PrimFunc
-from tvm_ffi.structural import structural_walk
+from tvm.tirx import PrimFunc, Var, decl_buffer
+from tvm_ffi.structural import structural_map, structural_walk
 
 from .. import canonical
 from ..codegen.kernel import Kernel
@@ -122,15 +122,28 @@ def replay(problem: Problem, chosen: Mapping[str, int | str], trace: Trace | Non
 
 
 def unfused_kernel(problem: Problem, module: IRModule) -> Kernel:
-    """A scheduled (or plain) definition as a kernel: stored mask bits move behind the outputs, where prepared arrays stand."""
+    """A scheduled (or plain) definition as a kernel.
+
+    Stored mask bits move behind the outputs, where prepared arrays stand; parameters ask for no more than their element's own alignment
+    (TVM would assume 64 bytes, and fault on a NumPy array).
+    """
     func = module["main"]
     count = len(problem.inputs())
     extra = len(func.params) - count - len(problem.outputs())
-    if extra == 0:
-        return Kernel(module)
-    params = list(func.params)
-    moved = [*params[:count], *params[count + extra :], *params[count : count + extra]]
-    return Kernel(IRModule({"main": PrimFunc(moved, func.body, func.ret_type, attrs=func.attrs)}), (_mask_bits(problem),))
+    params = [(p, decl_buffer(p.shape, p.dtype, p.name, data_alignment=_item_size(p))) for p in func.params]
+
+    def loosen(var: Any) -> Any:
+        return next((new for old, new in params if old.same_as(var)), var)
+
+    loose = [new for _, new in params]
+    moved = [*loose[:count], *loose[count + extra :], *loose[count : count + extra]]
+    body = structural_map(func.body, (Var, loosen))
+    prepared = (_mask_bits(problem),) if extra else ()
+    return Kernel(IRModule({"main": PrimFunc(moved, body, func.ret_type, attrs=func.attrs)}), prepared)
+
+
+def _item_size(buffer: Any) -> int:
+    return int(np.dtype(str(buffer.dtype)).itemsize)
 
 
 def _mask_bits(problem: Any) -> npt.NDArray[np.uint8]:

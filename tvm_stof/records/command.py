@@ -62,8 +62,7 @@ def _scores(scores: tuple[Score, ...], usual: float) -> list[str] | None:
     first, *rest = scores
     if not isinstance(first, Scale):
         return None
-    # With other scores the value is always said, so that the key cannot hang on how the default is rounded.
-    words = ["--scale", repr(first.value)] if rest or first.value != usual else []
+    words = ["--scale", repr(first.value)] if first.value != usual else []
     order = [kind for kind, _, _ in _SCORES]
     places = [order.index(s.kind) if s.kind in order else -1 for s in rest]
     if -1 in places or places != sorted(set(places)):
