@@ -114,6 +114,12 @@ def test_data_round_trip() -> None:
     assert Device.from_data(json.loads(json.dumps(here.to_data()))) == here
 
 
+def test_data_of_a_version_without_optional_fields_is_read() -> None:
+    data = device("cpu-znver3").to_data()
+    del data["disabled"]
+    assert Device.from_data(data) == device("cpu-znver3")
+
+
 @pytest.mark.parametrize(("field", "value"), [("cores", -1), ("cores", True), ("name", 3), ("disabled", "x"), ("peak_flops", 0)])
 def test_bad_data_names_the_field(field: str, value: object) -> None:
     with pytest.raises(RecordError, match=field):

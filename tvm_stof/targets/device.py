@@ -52,6 +52,7 @@ class Device:
             "mcpu": self.arch,
             "mtriple": self.triple,
             "num-cores": self.threads,
+            "opt-level": 2,
         }
         return {**config, "mattr": list(self.disabled)} if self.disabled else config
 
@@ -61,15 +62,17 @@ class Device:
 
     @staticmethod
     def from_data(data: Any) -> Device:
-        """The device of ``to_data``; anything else raises RecordError."""
+        """The device of ``to_data``, also of a version without today's optional fields; anything else raises RecordError."""
         types = {f.name: f.type for f in dataclasses.fields(Device)}
-        if not isinstance(data, Mapping) or set(data) != set(types):
+        needed = {f.name for f in dataclasses.fields(Device) if f.default is dataclasses.MISSING}
+        if not isinstance(data, Mapping) or not needed <= set(data) <= set(types):
             got = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
             raise RecordError(explain("not the data of a device", got=got, accepted=types))
-        for name, kind in types.items():
+        for name in data:
+            kind = types[name]
             if not _CHECKS[str(kind)](data[name]):
                 raise RecordError(explain(f"bad device field {name!r}", got=repr(data[name])[:80], accepted=kind))
-        return Device(**{**data, "disabled": tuple(data["disabled"])})
+        return Device(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
 
 
 def _plain(value: Any) -> Any:
