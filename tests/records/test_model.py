@@ -188,3 +188,8 @@ def test_any_bytes_are_a_line_or_an_error_of_ours(line: bytes) -> None:
 def test_number_that_python_will_not_print_is_refused() -> None:
     with pytest.raises(RecordError, match="a very large int"):
         Trial.from_data({**DATA, "seed": 10**5000})
+
+
+def test_document_names_every_field() -> None:
+    text = (ASSETS.parents[1] / "docs" / "records.md").read_text(encoding="utf-8")
+    assert [name for name in [*trial().to_data(), "environment_data", *OUTCOMES] if f"`{name}`" not in text and f'"{name}"' not in text] == []
