@@ -79,7 +79,7 @@ class Evolution:
         target = tvm.target.Target(self.device.target_json())
         stock = self.device.kind if self.unfused else None
         space = Spaces(self.families, self._why_not, stock)
-        strategy = EvolutionarySearch(population_size=64, init_measured_ratio=0.3, init_min_unmeasured=8, genetic_num_iters=3)
+        strategy = EvolutionarySearch(population_size=32, init_measured_ratio=0.3, init_min_unmeasured=8, genetic_num_iters=2)
         self.database = MemoryDatabase()
         self.workload = self.database.commit_workload(self.module)
         columns = Columns({f.rule.family: f.choices for f in self.families}, lambda d: cost(self.problem, d, self.device))

@@ -53,7 +53,7 @@ class Sampling:
     A kernel whose first call is slower than ``slow_seconds`` is not called again: that call is its time.
     """
 
-    seconds: float = 0.05
+    seconds: float = 0.03
     group_seconds: float = 1e-3
     least: int = 3
     most: int = 10

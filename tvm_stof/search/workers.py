@@ -20,6 +20,9 @@ from typing import Any
 from ..errors import StofError, explain
 from .task import Job, Reply, Sampling, Task
 
+#: TVM's threads spin for work after a kernel, by default for some 0.2 s, on a core that the next worker's kernel needs.
+_SPIN = {"TVM_THREAD_POOL_SPIN_COUNT": "10000"}
+SETTLE = 0.03
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from tvm_stof.search.zygote import main; main(int(sys.argv[1]))"
 
 
@@ -42,7 +45,8 @@ class Zygote:
 
     def __init__(self, threads: int, log: Path) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = {**os.environ, "TVM_NUM_THREADS": str(threads)}
+        # Unpinned: TVM would bind its threads to fixed cores, and two of them meet on one core for as long as a kernel is timed.
+        environment = {**os.environ, "TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0", **_SPIN}
         command = [sys.executable, "-c", _BOOT, str(theirs.fileno()), json.dumps([os.path.abspath(p) for p in sys.path])]
         self._log = log
         with open(log, "wb") as stderr:
@@ -134,6 +138,7 @@ class Farm:
         self._zygote = Zygote(threads, scratch / "zygote.log")
         self._workers = [Worker(self._zygote, scratch / f"worker{n}.log", time_outs) for n in range(workers)]
         self._home: dict[int, Worker] = {}
+        self._last: Worker | None = None
         self._ready = False
 
     def start(self, task: Task) -> None:
@@ -175,6 +180,9 @@ class Farm:
         """Check and time one candidate in the worker that built it."""
         self.ready()
         worker = self._home.pop(job.id, self._workers[0])
+        if worker is not self._last:
+            time.sleep(SETTLE)
+            self._last = worker
         restarted = self.time_outs.build if worker.connection is None else 0.0
         worker.ask("run", job, sampling, timeout=self.time_outs.run + restarted)
         return worker.answer()
