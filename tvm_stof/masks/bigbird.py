@@ -13,7 +13,7 @@ from ..errors import MaskError, explain
 from . import rectangles
 from .base import BlockGrid, from_counts
 from .checks import whole
-from .hashing import Draw
+from .hashing import Draw, coarse
 from .position import Position
 
 
@@ -65,7 +65,9 @@ class BigBird(Position):
         self.bind(q_len, kv_len)
 
     def __call__(self, q: Any, k: Any, b: Any = 0, h: Any = 0) -> Any:
-        row, column = (q + self.offset) // self.block, k // self.block
+        return coarse(self._blocks, (q + self.offset) // self.block, k // self.block)
+
+    def _blocks(self, row: Any, column: Any) -> Any:
         fixed = (row < self.global_blocks) | (column < self.global_blocks)
         near = (row - column <= self.window) & (column - row <= self.window)
         draw = self._draw()

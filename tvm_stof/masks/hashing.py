@@ -5,6 +5,7 @@ Everything stays below 2**31, so 32-bit kernels and NumPy agree.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import MaskError, explain
-from .logic import constant, equal
+from .logic import constant, equal, symbolic
 
 #: The largest prime whose square fits in int32; P - 1 is no multiple of 3, so cubing permutes the residues.
 P = 46337
@@ -29,6 +30,23 @@ def mix(seed: int, row: Any, turn: Any) -> Any:
 
 def _cube(x: Any) -> Any:
     return x * x % P * x % P
+
+
+def coarse(f: Callable[[Any, Any], Any], row: Any, column: Any) -> Any:
+    """f(row, column) for block rows [..., m, 1] and block columns [..., 1, n], computed once where neighbours are alike."""
+    if symbolic(row, column) or min(np.ndim(row), np.ndim(column)) < 2 or row.shape[-1] != 1 or column.shape[-2] != 1:
+        return f(row, column)
+    rows, row_lengths = _runs(row, -2)
+    columns, column_lengths = _runs(column, -1)
+    once = f(row.take(rows, -2), column.take(columns, -1))
+    return np.repeat(np.repeat(once, row_lengths, axis=-2), column_lengths, axis=-1)
+
+
+def _runs(x: npt.NDArray[Any], axis: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Where along the axis something changes anywhere, and how long it stays the same from there."""
+    changes = (np.diff(x, axis=axis) != 0).any(axis=tuple(n for n in range(x.ndim) if n != x.ndim + axis))
+    starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
+    return starts, np.diff(np.append(starts, x.shape[axis]))
 
 
 @dataclass(frozen=True)

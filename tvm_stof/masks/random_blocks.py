@@ -13,7 +13,7 @@ from ..errors import MaskError, explain
 from . import rectangles
 from .base import BlockGrid, from_counts
 from .checks import whole
-from .hashing import Draw
+from .hashing import Draw, coarse
 from .position import Position
 
 
@@ -67,7 +67,7 @@ class RandomBlocks(Position):
         self.bind(q_len, kv_len)
 
     def __call__(self, q: Any, k: Any, b: Any = 0, h: Any = 0) -> Any:
-        return self._draw().hit((q + self.offset) // self.block, k // self.block)
+        return coarse(self._draw().hit, (q + self.offset) // self.block, k // self.block)
 
     def classify(self, grid: BlockGrid, b: int = 0, h: int = 0) -> npt.NDArray[np.uint8]:
         rows = rectangles.rows_of(grid, self.block, self.offset)

@@ -9,21 +9,20 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..masks import EMPTY, FULL, PARTIAL, UNKNOWN, BlockGrid, Mask
-
-#: elements looked at, and blocks classified, at a time
-ELEMENTS, BLOCKS = 1 << 24, 1 << 20
+from ..masks import EMPTY, FULL, BlockGrid, Mask
+from .settle import BLOCKS, Groups, Ints, look_once, settled
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BlockLists:
-    """Blocks that are not empty, row by row (STOF's load list; section 2.1 of stof.md).
+    """Blocks that are not empty, row by row: STOF's load list, with its full and partial lists as a flag.
 
-    A group is one (b, h) the mask differs for: group(b, h) = b * stride_b + h * stride_h; rows of group g start at row_ptr[g * R].
+    A group is one (b, h) the mask differs for; block row r of group g holds entries row_ptr[g * R + r] to row_ptr[g * R + r + 1],
+    R = ceil(q_len / block_q).
 
     Attributes
     ----------
-    row_ptr : int32 [groups * R + 1], R = ceil(q_len / block_q).
+    row_ptr : int32 [groups * R + 1].
     col : int32 [n], ascending in a row.
     full : uint8 [n], 1 where every element of the block (within the scores) takes part.
     """
@@ -42,22 +41,10 @@ class BlockLists:
         return b * self.stride_b + h * self.stride_h
 
     @cached_property
-    def _stored(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-        """Index of each block's bits (-1 when full) and the bits, identical ones once."""
-        index = np.full(len(self.col), -1, np.int32)
-        partial = np.flatnonzero(self.full == 0)
-        seen: dict[bytes, int] = {}
-        kept: list[npt.NDArray[np.uint8]] = []
-        for at, bits in partial_bits(self, partial):
-            packed = np.packbits(bits.reshape(len(at), -1), axis=1)
-            for n, line in zip(at, range(len(at))):
-                key = packed[line].tobytes()
-                if key not in seen:
-                    seen[key] = len(kept)
-                    kept.append(bits[line].astype(np.uint8))
-                index[n] = seen[key]
-        shape = (0, self.grid.block_q, self.grid.block_k)
-        return index, np.stack(kept) if kept else np.zeros(shape, np.uint8)
+    def row(self) -> npt.NDArray[np.int32]:
+        """int32 [n]: the block row of each entry, within its group."""
+        rows = np.arange(len(self.row_ptr) - 1, dtype=np.int32) % np.int32(self.grid.rows)
+        return np.repeat(rows, np.diff(self.row_ptr))
 
     @property
     def tile(self) -> npt.NDArray[np.int32]:
@@ -68,17 +55,55 @@ class BlockLists:
         """uint8 [unique, block_q, block_k]: 1 = takes part; identical blocks once, 0 past the ends of the scores."""
         return self._stored[1]
 
+    def counts(self) -> Ints:
+        """Elements that take part in each entry's block."""
+        counts = self.grid.areas()[self.row, self.col]
+        for at, which, bits in self.partial_bits():
+            counts[at] = bits.sum((1, 2), dtype=np.int64)[which]
+        return counts
+
+    def partial_bits(self) -> Iterator[tuple[Ints, Ints, npt.NDArray[np.bool_]]]:
+        """(entries, index of each one's bits, bits [m, block_q, block_k]) of all partial blocks, in bounded portions."""
+        groups = Groups(self.groups, self.stride_b, self.stride_h).members()
+        for g, (b, h) in enumerate(groups):
+            begin, end = self.row_ptr[g * self.grid.rows], self.row_ptr[(g + 1) * self.grid.rows]
+            at = begin + np.flatnonzero(self.full[begin:end] == 0)
+            row, col = self.row[at].astype(np.int64), self.col[at].astype(np.int64)
+            for part, which, bits in look_once(self.mask, self.grid, row, col, b, h):
+                yield at[part], which, bits
+
+    @cached_property
+    def _stored(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+        index = np.full(len(self.col), -1, np.int32)
+        seen: dict[bytes, int] = {}
+        kept: list[npt.NDArray[np.uint8]] = []
+        for at, which, bits in self.partial_bits():
+            numbers = np.empty(len(bits), np.int32)
+            for n, line in enumerate(np.packbits(bits.reshape(len(bits), -1), axis=1)):
+                packed = line.tobytes()
+                if packed not in seen:
+                    seen[packed] = len(kept)
+                    kept.append(bits[n].astype(np.uint8))
+                numbers[n] = seen[packed]
+            index[at] = numbers[which]
+        return index, np.stack(kept) if kept else np.zeros((0, self.grid.block_q, self.grid.block_k), np.uint8)
+
 
 def block_lists(mask: Mask, q_len: int, kv_len: int, block_q: int, block_k: int, batch: int = 1, heads: int = 1) -> BlockLists:
     """Lists of a bound mask.
 
     O(blocks) where the mask classifies its blocks in closed form; what it leaves open is looked at, block by block.
+
+    Examples
+    --------
+    >>> from tvm_stof.masks import Causal
+    >>> lists = block_lists(Causal(), 4, 4, 2, 2)
+    >>> lists.row_ptr.tolist(), lists.col.tolist(), lists.full.tolist(), lists.tiles().tolist()
+    ([0, 1, 3], [0, 0, 1], [0, 1, 0], [[[1, 0], [1, 1]]])
     """
-    grid = BlockGrid(q_len, kv_len, block_q, block_k)
-    per_b, per_h = "b" in mask.depends_on, "h" in mask.depends_on
-    entries = [(b, h) for b in range(batch if per_b else 1) for h in range(heads if per_h else 1)]
+    grid, groups = BlockGrid(q_len, kv_len, block_q, block_k), Groups.of(mask, batch, heads)
     counts, cols, fulls = [np.zeros(1, np.int64)], [], []
-    for b, h in entries:
+    for b, h in groups.members():
         for slab in grid.slabs(BLOCKS):
             classes = settled(mask, slab, b, h)
             row, col = np.nonzero(classes != EMPTY)
@@ -86,42 +111,4 @@ def block_lists(mask: Mask, q_len: int, kv_len: int, block_q: int, block_k: int,
             cols.append(col.astype(np.int32))
             fulls.append((classes[row, col] == FULL).astype(np.uint8))
     row_ptr = np.cumsum(np.concatenate(counts)).astype(np.int32)
-    stride_h = 1 if per_h else 0
-    stride_b = (heads if per_h else 1) if per_b else 0
-    return BlockLists(mask, grid, len(entries), stride_b, stride_h, row_ptr, np.concatenate(cols), np.concatenate(fulls))
-
-
-def settled(mask: Mask, grid: BlockGrid, b: int, h: int) -> npt.NDArray[np.uint8]:
-    """The mask's classes with every UNKNOWN settled by looking at that block."""
-    classes = np.array(mask.classify(grid, b, h))
-    row, col = np.nonzero(classes == UNKNOWN)
-    for first, bits, inside in _looked_at(mask, grid, row, col, b, h):
-        some, every = bits.any((1, 2)), (bits | ~inside).all((1, 2))
-        part = slice(first, first + len(bits))
-        classes[row[part], col[part]] = np.where(every, FULL, np.where(some, PARTIAL, EMPTY))
-    return classes
-
-
-def partial_bits(lists: BlockLists, at: npt.NDArray[np.intp]) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]]:
-    """(positions in the lists, their bits [n, block_q, block_k]) of some blocks, in bounded portions."""
-    rows = np.searchsorted(lists.row_ptr, at, side="right") - 1
-    heads = lists.stride_b if lists.stride_b else lists.groups
-    groups = rows // lists.grid.rows
-    for group in np.unique(groups):
-        members = np.flatnonzero(groups == group)
-        b, h = divmod(int(group), heads) if lists.stride_b else (0, int(group))
-        row, col = rows[members] % lists.grid.rows, lists.col[at[members]]
-        for first, bits, _ in _looked_at(lists.mask, lists.grid, row, col, b, h):
-            yield at[members[first : first + len(bits)]], bits
-
-
-def _looked_at(mask: Mask, grid: BlockGrid, row: npt.NDArray[np.intp], col: npt.NDArray[np.integer], b: int,
-               h: int) -> Iterator[tuple[int, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:  # fmt: skip
-    """(first, bits, inside) of blocks: the mask's values, and whether a position lies within the scores at all."""
-    step = max(1, ELEMENTS // (grid.block_q * grid.block_k))
-    for first in range(0, len(row), step):
-        q = (grid.first + row[first : first + step]).astype(np.int64)[:, None, None] * grid.block_q + np.arange(grid.block_q)[:, None]
-        k = col[first : first + step].astype(np.int64)[:, None, None] * grid.block_k + np.arange(grid.block_k)
-        inside = (q < grid.q_len) & (k < grid.kv_len)
-        values = mask(np.minimum(q, grid.q_len - 1), np.minimum(k, grid.kv_len - 1), b, h)
-        yield first, np.asarray(values, bool) & inside, inside
+    return BlockLists(mask, grid, groups.count, groups.stride_b, groups.stride_h, row_ptr, np.concatenate(cols), np.concatenate(fulls))

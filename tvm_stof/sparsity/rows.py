@@ -7,19 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..masks import Mask
+from ..masks import FULL, PARTIAL, BlockGrid, Mask
 from ..masks.position import allowed_distances
-from .blocks import ELEMENTS
+from .settle import BLOCKS, Groups, Ints, look, settled
+
+#: side of the blocks that rows are put together from
+BLOCK = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowLists:
     """Half-open intervals of allowed keys, row by row; groups as in BlockLists.
 
     Attributes
     ----------
     row_ptr : int32 [groups * q_len + 1].
-    start, stop : int32 [n], ascending and disjoint in a row.
+    start, stop : int32 [n], ascending in a row, neither overlapping nor touching.
     """
 
     groups: int
@@ -35,39 +38,70 @@ class RowLists:
 
 
 def row_lists(mask: Mask, q_len: int, kv_len: int, batch: int = 1, heads: int = 1) -> RowLists:
-    """Intervals of a bound mask; O(intervals) where it depends on q - k alone, otherwise rows are looked at a portion at a time."""
-    per_b, per_h = "b" in mask.depends_on, "h" in mask.depends_on
-    entries = [(b, h) for b in range(batch if per_b else 1) for h in range(heads if per_h else 1)]
-    counts, starts, stops = [np.zeros(1, np.int64)], [], []
-    for b, h in entries:
-        step = max(1, ELEMENTS // max(kv_len, 1))
-        for first in range(0, q_len, step):
-            rows = np.arange(first, min(first + step, q_len), dtype=np.int64)
-            row, start, stop = _relative(mask, rows, q_len, kv_len) if mask.relative else _looked_at(mask, rows, kv_len, b, h)
-            counts.append(np.bincount(row, minlength=len(rows)))
-            starts.append(start.astype(np.int32))
-            stops.append(stop.astype(np.int32))
-    row_ptr = np.cumsum(np.concatenate(counts)).astype(np.int32)
-    stride_b = (heads if per_h else 1) if per_b else 0
-    return RowLists(len(entries), stride_b, 1 if per_h else 0, row_ptr, np.concatenate(starts), np.concatenate(stops))
+    """Intervals of a bound mask.
+
+    O(intervals) where it depends on q - k alone; otherwise O(blocks + elements of partial blocks).
+
+    Examples
+    --------
+    >>> from tvm_stof.masks import Longformer
+    >>> lists = row_lists(Longformer(1, tokens=1), 5, 5)
+    >>> list(zip(lists.start[-2:].tolist(), lists.stop[-2:].tolist()))
+    [(0, 1), (3, 5)]
+    """
+    groups = Groups.of(mask, batch, heads)
+    found = [(_relative if mask.relative else _from_blocks)(mask, q_len, kv_len, b, h) for b, h in groups.members()]
+    per_row = [np.bincount(row, minlength=q_len) for row, _, _ in found]
+    row_ptr = np.cumsum(np.concatenate([np.zeros(1, np.int64), *per_row])).astype(np.int32)
+    start, stop = (np.concatenate([f[n] for f in found]).astype(np.int32) for n in (1, 2))
+    return RowLists(groups.count, groups.stride_b, groups.stride_h, row_ptr, start, stop)
 
 
-Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+#: row, start and stop of intervals
+Found = tuple[Ints, Ints, Ints]
 
 
-def _relative(mask: Mask, rows: npt.NDArray[np.int64], q_len: int, kv_len: int) -> Found:
-    """(row, start, stop): intervals of allowed distances, shifted to each row and cut at both ends."""
-    allowed = np.concatenate([[False], allowed_distances(mask, q_len, kv_len), [False]])
+def _relative(mask: Mask, q_len: int, kv_len: int, b: int, h: int) -> Found:
+    """Runs of allowed distances, shifted to each row and cut at both ends."""
+    allowed = np.pad(allowed_distances(mask, q_len, kv_len, b, h), 1)
     edges = np.diff(allowed.astype(np.int8))
-    low, high = np.flatnonzero(edges == 1) - (kv_len - 1), np.flatnonzero(edges == -1) - kv_len
-    start = np.maximum(rows[:, None] - high[::-1], 0)
-    stop = np.minimum(rows[:, None] - low[::-1] + 1, kv_len)
-    row, n = np.nonzero(start < stop)
-    return row, start[row, n], stop[row, n]
+    # Distances fall as keys rise.
+    near, far = (np.flatnonzero(edges == 1) - (kv_len - 1))[::-1], (np.flatnonzero(edges == -1) - kv_len)[::-1]
+    q = np.arange(q_len, dtype=np.int64)
+    first, end = np.searchsorted(-near, -q), np.searchsorted(-far, kv_len - 1 - q, side="right")
+    count = np.maximum(end - first, 0)
+    row = np.repeat(q, count)
+    run = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    return row, np.maximum(row - far[run], 0), np.minimum(row - near[run] + 1, kv_len)
 
 
-def _looked_at(mask: Mask, rows: npt.NDArray[np.int64], kv_len: int, b: int, h: int) -> Found:
-    bits = np.broadcast_to(np.asarray(mask(rows[:, None], np.arange(kv_len), b, h), bool), (len(rows), kv_len))
-    edges = np.diff(np.pad(bits, ((0, 0), (1, 1))).astype(np.int8), axis=1)
-    row, start = np.nonzero(edges == 1)
-    return row, start, np.nonzero(edges == -1)[1]
+def _from_blocks(mask: Mask, q_len: int, kv_len: int, b: int, h: int) -> Found:
+    """Runs of full blocks, and runs of bits within partial ones, sorted and joined where they touch."""
+    grid = BlockGrid(q_len, kv_len, BLOCK, BLOCK)
+    pieces: list[Found] = []
+    for slab in grid.slabs(BLOCKS):
+        classes = settled(mask, slab, b, h)
+        pieces.append(_whole(slab, classes == FULL))
+        row, col = np.nonzero(classes == PARTIAL)
+        for part, bits, _ in look(mask, slab, row, col, b, h):
+            edges = np.diff(np.pad(bits, ((0, 0), (0, 0), (1, 1))).astype(np.int8), axis=2)
+            n, q, start = np.nonzero(edges == 1)
+            left = col[part][n] * BLOCK
+            pieces.append(((slab.first + row[part][n]) * BLOCK + q, left + start, left + np.nonzero(edges == -1)[2]))
+    row, start, stop = (np.concatenate(x) for x in zip(*pieces))
+    order = np.argsort(row * (kv_len + 1) + start, kind="stable")
+    row, start, stop = row[order], start[order], stop[order]
+    joined = np.zeros(len(row) + 1, bool)
+    joined[1:-1] = (row[1:] == row[:-1]) & (start[1:] == stop[:-1])
+    return row[~joined[:-1]], start[~joined[:-1]], stop[~joined[1:]]
+
+
+def _whole(grid: BlockGrid, full: npt.NDArray[np.bool_]) -> Found:
+    edges = np.diff(np.pad(full, ((0, 0), (1, 1))).astype(np.int8), axis=1)
+    block_row, left = np.nonzero(edges == 1)
+    right = np.nonzero(edges == -1)[1]
+    low, high = grid.q_bounds()
+    height = (high - low + 1)[block_row]
+    of = np.repeat(np.arange(len(left)), height)
+    row = low[block_row][of] + np.arange(len(of)) - np.repeat(np.cumsum(height) - height, height)
+    return row, left[of] * BLOCK, np.minimum(right[of] * BLOCK, grid.kv_len)
