@@ -192,4 +192,5 @@ def test_number_that_python_will_not_print_is_refused() -> None:
 
 def test_document_names_every_field() -> None:
     text = (ASSETS.parents[1] / "docs" / "records.md").read_text(encoding="utf-8")
-    assert [name for name in [*trial().to_data(), "environment_data", *OUTCOMES] if f"`{name}`" not in text and f'"{name}"' not in text] == []
+    names = [*trial().to_data(), "environment_data", *OUTCOMES]
+    assert [name for name in names if f"`{name}`" not in text and f'"{name}"' not in text] == []
