@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import native
 from ..errors import ArgumentError, explain
 from ..problems import TensorSpec
+
+_LINE = 64
 
 
 class Port:
@@ -46,7 +50,7 @@ class Port:
         if is_torch(like):
             torch = sys.modules["torch"]
             return torch.empty(self.shape, dtype=getattr(torch, self.dtype), device="cpu")
-        return np.empty(self.shape, self._numpy_dtype)
+        return aligned(self.shape, self._numpy_dtype)
 
     def _numpy(self, array: Any) -> Any:
         flags = array.flags
@@ -90,6 +94,16 @@ class Port:
 
     def _refuse(self, fault: str, got: object, accepted: object = None, way_out: str = "") -> NoReturn:
         raise ArgumentError(explain(f"{self._what} {fault}", got=got, accepted=accepted, way_out=way_out))
+
+
+def aligned(shape: Sequence[int], dtype: Any) -> npt.NDArray[Any]:
+    """Uninitialised memory that starts where a cache line does: NumPy's starts 16 bytes later, and every wide load then costs two lines."""
+    kind = np.dtype(dtype)
+    size = int(np.prod(shape)) * kind.itemsize
+    memory = np.empty(size + _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    found: npt.NDArray[Any] = memory[start : start + size].view(kind).reshape(tuple(shape))
+    return found
 
 
 def is_torch(array: Any) -> bool:

@@ -7,12 +7,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .. import build, native, targets
 from ..errors import ArgumentError, explain
 from ..problems import Problem
-from .arrays import Port, give_back
+from .arrays import Port, aligned, give_back
 
 if TYPE_CHECKING:
     from ..records import Trial
@@ -54,7 +52,7 @@ class TunedModule:
         self._inputs = [Port(t, "input") for t in problem.inputs()]
         self._outputs = [Port(t, "output") for t in problem.outputs()]
         self._share = native.ffi().from_dlpack
-        self._fixed = [None if isinstance(p, build.Scratch) else self._share(p) for p in executable.prepared]
+        self._fixed = [None if isinstance(p, build.Scratch) else self._share(_aligned_copy(p)) for p in executable.prepared]
         self._idle: list[list[Any]] = []
 
     @property
@@ -130,10 +128,16 @@ class TunedModule:
     def _prepare(self) -> list[Any]:
         """The kernel's own arguments for one call at a time: shared visitor arrays, scratch memory of its own."""
         items = zip(self._fixed, self._executable.prepared)
-        return [self._share(np.empty(p.shape, p.dtype)) if fixed is None else fixed for fixed, p in items]
+        return [self._share(aligned(p.shape, p.dtype)) if fixed is None else fixed for fixed, p in items]
 
     def __repr__(self) -> str:
         return f"TunedModule({self.problem.kind} {self.problem.key()[:12]}, origin={self.origin!r}, decisions={self.decisions})"
+
+
+def _aligned_copy(array: Any) -> Any:
+    copy = aligned(array.shape, array.dtype)
+    copy[...] = array
+    return copy
 
 
 def _catch(call: Any, arguments: Sequence[Any], failed: list[BaseException]) -> None:
