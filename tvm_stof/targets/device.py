@@ -72,7 +72,8 @@ class Device:
             kind = types[name]
             if not _CHECKS[str(kind)](data[name]):
                 raise RecordError(explain(f"bad device field {name!r}", got=repr(data[name])[:80], accepted=kind))
-        return Device(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+        return Device(**values)
 
 
 def _plain(value: Any) -> Any:
