@@ -120,13 +120,16 @@ def block_lists(c: Case) -> tuple[dict[str, np.ndarray[Any, Any]], list[int]]:
     return arrays, [(c["heads"] if by_h else 1) * by_b, int(by_h)]
 
 
-def build(name: str, c: Case) -> tuple[dict[str, Any], Cubin]:
-    """Emit and compile one case: its meta data, and the machine code."""
+def build(name: str, c: Case, old: dict[str, Any] | None) -> tuple[dict[str, Any], Cubin | None]:
+    """Emit and compile one case: its meta data, and the machine code (None where text and case are the old ones)."""
     program = program_for(c)
     lists, strides = block_lists(c) if c["blocks"] else ({}, [])
     emitter = Warpgroups(program, c["decisions"], program.tensors, lists, strides)
     kernel = emitter.emit()
     text = cuda_text(kernel.module)
+    sha = hashlib.sha256(text.encode()).hexdigest()
+    if old is not None and old["sha"] == sha and old["case"] == json.loads(json.dumps(c)):
+        return old, None
     cubin = assemble(text)
     stem = re.sub(r"\W+", "_", name)
     (OUT / f"{stem}.cubin").write_bytes(cubin.code)
@@ -136,7 +139,7 @@ def build(name: str, c: Case) -> tuple[dict[str, Any], Cubin]:
     maps = {n: dataclasses.asdict(boxed.map(tile)) for n, (boxed, tile) in emitter.moved.items()}
     meta = {"stem": stem, "kernel": entry, "params": params, "maps": maps, "grid": emitter.grid, "threads": emitter.plan.threads,
             "shared": emitter.plan.shared_bytes, "case": c, "arrays": names, "tensors": [dataclasses.asdict(t) for t in program.tensors],
-            "registers": cubin.registers, "sha": hashlib.sha256(text.encode()).hexdigest()}  # fmt: skip
+            "registers": cubin.registers, "sha": sha}  # fmt: skip
     return meta, cubin
 
 
@@ -152,8 +155,10 @@ def main(arguments: list[str]) -> int:
         for name, c in GROUPS[group].items():
             if only not in name:
                 continue
-            meta, cubin = build(name, c)
+            meta, cubin = build(name, c, metas.get(name))
             metas[name] = {**meta, "group": group}
+            if cubin is None:
+                continue
             bad += not cubin.clean
             print("ok " if cubin.clean else "BAD", name, "" if cubin.clean else f"{cubin.spills} {cubin.serialised}", flush=True)
             path.write_text(json.dumps(metas, indent=1))

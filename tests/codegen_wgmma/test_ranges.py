@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.codegen_wgmma.programs import CAUSAL, I, J, window
 from tvm_stof.cascade.program import Axis
-from tvm_stof.codegen.wgmma.ranges import Bounds, half_planes
+from tvm_stof.codegen.wgmma.ranges import Bounds, TileRange, half_planes
+from tvm_stof.codegen.wgmma.visit import nth_tile
 from tvm_stof.expr import Expr, call, const, evaluate
 
 ROW, STREAM = Axis("i", 1), Axis("j", 1)
@@ -63,3 +64,12 @@ def test_half_planes_of_strict_and_weak_comparisons() -> None:
     assert half_planes(call("ge", I, J), "i", "j") == [(1, -1, 0)]
     assert half_planes(call("lt", call("mul", I, J), const(3)), "i", "j") is None
     assert half_planes(call("lt", J, const(2.5)), "i", "j") is None
+
+
+@given(st.lists(st.integers(0, 12), min_size=4, max_size=4))
+def test_a_walk_visits_every_tile_once_and_tested_ones_first(cuts: list[int]) -> None:
+    r = TileRange(*sorted(cuts))
+    visited = [nth_tile(r, n) for n in range(r.last - r.first)]
+    assert sorted(visited) == list(range(r.first, r.last))
+    tested = (r.last - r.first) - (r.last_full - r.first_full)
+    assert all(r.first_full <= tile < r.last_full for tile in visited[tested:])

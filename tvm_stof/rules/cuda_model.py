@@ -52,7 +52,7 @@ def cost(problem: Problem, plan: Plan, decisions: Mapping[str, Value], device: A
 def _tiles(problem: Problem, plan: Plan, outer: int, listed: bool) -> tuple[Any, Any]:
     """(tiles, tested tiles) of every work item."""
     if not listed:
-        counts = EveryTile(plan, plan.test == "predicate").counts
+        counts = EveryTile(plan).counts
         visits = np.array([r.last - r.first for r in counts], np.float64)
         full = np.array([r.last_full - r.first_full for r in counts], np.float64)
         return np.tile(visits, outer), np.tile(visits - full, outer)

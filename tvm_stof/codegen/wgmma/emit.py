@@ -53,7 +53,7 @@ class Warpgroups:
         if isinstance(laid, str):
             raise UnsupportedTarget(f"the wgmma emitter does not take this program: {laid}")
         self.plan = plan = Plan.of(laid, decisions)
-        reason = plan.refusal()
+        reason = plan.refusal() or ("stored bits without a tile list" if plan.test == "bits" and not lists else None)
         if reason is not None:
             raise RecordError(explain("impossible decisions", got=dict(decisions), accepted=reason))
         self.laid, self.parameters = laid, parameters
@@ -95,7 +95,7 @@ class Warpgroups:
         slots = let("slots", T.decl_buffer((plan.shared_bytes // 8,), "uint64", data=shared.data, scope="shared.dyn"))
         pipeline = Pipeline(plan, slots)
         place = place_of(plan, cta, self.strides, self.buffers.get("order"))
-        visitor = TileList(plan, self.buffers, self.lists) if self.lists else EveryTile(plan, plan.test == "predicate")
+        visitor = TileList(plan, self.buffers, self.lists) if self.lists else EveryTile(plan)
         walk = visitor.walk(place.group, place.row_tile, lambda: hidden_zero(thread))
         with when(tirx.EQ(thread, 0)):
             pipeline.init()

@@ -30,10 +30,10 @@ class EveryTile:
     Order: the partial tiles at the far end (last first), those at the near end, then the full ones, last first.
     """
 
-    def __init__(self, plan: Plan, test: bool) -> None:
+    def __init__(self, plan: Plan) -> None:
         row, stream = plan.laid.shape.row, plan.laid.program.stream
         self.plan, self.rows, self.extent = plan, row.extent, stream.extent
-        self.bounds = Bounds.of(plan.laid.program.predicate, row, stream) if test else Bounds()
+        self.bounds = Bounds.of(plan.laid.program.predicate, row, stream)
         self.counts = counts = [self._range(t * plan.block_q, min) for t in range(plan.row_tiles)]
         self.most_tested = max(r.last - r.first - (r.last_full - r.first_full) for r in counts)
         self.always_tested = all(r.last - r.first > r.last_full - r.first_full for r in counts)
@@ -50,23 +50,28 @@ class EveryTile:
         r = self._range(row_tile * self.plan.block_q, tirx.min)
         first, last = let("first_tile", r.first), let("last_tile", r.last)
         first_full, last_full = let("first_full", r.first_full), let("last_full", r.last_full)
-        far, near = last - last_full, first_full - first
-        visits, tested = last - first, far + near
+        visits, tested = last - first, (last - last_full) + (first_full - first)
         if self.short:
             hidden = zero()
             visits, tested = visits + hidden, tested + hidden if self.most_tested > 1 else tested
         tested = let("tested", tested)
-        simple = isinstance(first, int) and isinstance(first_full, int) and near == 0
+        bound = TileRange(first, first_full, last_full, last)
+        return Walk(let("visits", visits), tested, lambda n: nth_tile(bound, n))
 
-        def tile(n: Any) -> Any:
-            if simple:
-                return last - 1 - n
-            n = integer(n)
-            at_far, at_near = last - 1 - n, first + (n - far)
-            full = last_full - 1 - (n - tested)
-            return tirx.Select(n < far, at_far, tirx.Select(n < tested, at_near, full))
 
-        return Walk(let("visits", visits), tested, tile)
+def nth_tile(r: TileRange, n: Any) -> Any:
+    """The n-th tile of a range, a number for numbers: far partial ones, near partial ones, full ones."""
+    if isinstance(r.first, int) and isinstance(r.first_full, int) and r.first == r.first_full:
+        return r.last - 1 - n
+    far = r.last - r.last_full
+    tested = far + (r.first_full - r.first)
+    return _either(n < far, r.last - 1 - n, _either(n < tested, r.first + (n - far), r.last_full - 1 - (n - tested)))
+
+
+def _either(condition: Any, one: Any, other: Any) -> Any:
+    if isinstance(condition, bool):
+        return one if condition else other
+    return tirx.Select(condition, integer(one), integer(other))
 
 
 class TileList:
