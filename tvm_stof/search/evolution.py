@@ -59,9 +59,10 @@ class Evolution:
         self._rules = [f.rule for f in self.families]
         self._legal: dict[str, str | None] = {}
 
-    def default(self) -> Decisions:
-        """The analytical model's first choice."""
-        return dict(rulesets.default(self.problem, self.device, self.names))
+    def default(self) -> tuple[Decisions, str | None]:
+        """The analytical model's first choice; the unscheduled definition, as JSON, where only the unfused family is searched."""
+        decisions = dict(rulesets.default(self.problem, self.device, self.names))
+        return decisions, str(tvm.ir.save_json(self.module)) if decisions["family"] == "unfused" else None
 
     def ranked(self) -> list[Decisions]:
         """Every legal fused candidate, promising ones first."""
@@ -86,7 +87,7 @@ class Evolution:
         self.model = Model(Features(columns, stock is not None), self._relative(), WARM_UP, self.seed, threads=1)
         self.arguments = bridge.arguments(self.module)
         self.context = ms.TuneContext(self.module, target=target, space_generator=space, search_strategy=strategy,
-                                      rand_state=self.seed + 1, num_threads=self.device.threads, logger=_silent())  # fmt: skip
+                                      rand_state=self.seed + 1, num_threads=1, logger=_silent())  # fmt: skip
         self.context.pre_tuning(max(trials, 1) * 100, batch, database=self.database, cost_model=self.model)
         seeds = [self._seed(t) for t in known]
         self.learn(*(list(part) for part in zip(*(s for s in seeds if s is not None)))) if any(seeds) else None

@@ -115,7 +115,7 @@ class Session:
         start.join()
         if self._failure:
             raise self._failure[0]
-        self._default(search.default())
+        self._default(*search.default())
         stopped = self._enumerate(search) if search.small(self.budget.trials) else self._evolve(search)
         if self.budget.interrupt.count < 2:
             self._finals()
@@ -128,11 +128,11 @@ class Session:
         except BaseException as error:
             self._failure.append(error)
 
-    def _default(self, decisions: Decisions) -> None:
+    def _default(self, decisions: Decisions, module: str | None) -> None:
         """Measure the analytical model's first choice, or take it from the journal."""
         known = self.known.get(canonical.dumps(decisions))
         if known is None and self.budget.spent(len(self.known)) != "interrupted":
-            known = self._measure([(decisions, None, None)])[0]
+            known = self._measure([(decisions, module, None)])[0]
             self.progress.note(known.seconds_median, is_default=True)
         self.default = known
         self.progress.default = known.seconds_median if known is not None else None  # type: ignore[assignment]
