@@ -73,7 +73,7 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return 2
-    except BrokenPipeError:  # whoever read our output has seen enough; do not fail again when Python closes it
+    except (BrokenPipeError, SystemExit):  # click exits by itself only for a broken pipe: whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except StofError as error:
