@@ -56,7 +56,7 @@ class BlockList(Mask):
 
     @property
     def arithmetic(self) -> bool:
-        return 4 * len(self._rectangles()[0]) <= MAX_COMPARISONS
+        return 0 < 4 * len(self._rectangles()[0]) <= MAX_COMPARISONS
 
     def __call__(self, q: Any, k: Any, b: Any = 0, h: Any = 0) -> Any:
         if not symbolic(q, k):

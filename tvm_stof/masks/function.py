@@ -88,6 +88,11 @@ class Function(Mask):
         check_range(self.expr, {"b": (0, batch - 1), "h": (0, heads - 1), "q": (0, q_len - 1), "k": (0, kv_len - 1)})
 
     @property
+    def arithmetic(self) -> bool:
+        # See Not.arithmetic.
+        return any(e.op == "index" for e in self.expr.walk())
+
+    @property
     def relative(self) -> bool:
         return slope(self.expr) == 0
 

@@ -1,4 +1,4 @@
-"""What a score modification is: a frozen value that maps a score to another, in terms of positions, head and the tensors it brings."""
+"""What a score modification is: a frozen value that maps a score to another, from positions, head and the tensors it brings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Score(ABC):
 
     @abstractmethod
     def expr(self, score: Expr, problem: Attention) -> Expr:
-        """The new score from ``score``, ``index("b")``, ``index("h")``, ``index("i")`` (query), ``index("j")`` (key) and ``load(tensor, ...)``."""
+        """The new score from ``score``, ``index`` of "b", "h", "i" (query) and "j" (key), and ``load(tensor, ...)``."""
 
     def tensors(self, problem: Any) -> tuple[TensorSpec, ...]:
         """Arrays the caller must give beside q, k and v."""
