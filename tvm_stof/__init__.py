@@ -23,8 +23,10 @@ _HOME = {
 }
 _MODULES = ("canonical", "errors", "masks", "problems", "scores")
 
-__all__ = ["Attention", "CascadedReduction", "Problem", "Softmax", "StofError", "TunedModule", "__version__", "errors", "load", "masks", "problems",
-           "replay", "scores", "tune"]  # fmt: skip
+__all__ = [
+    "Attention", "CascadedReduction", "Problem", "Softmax", "StofError", "TunedModule", "__version__", "canonical", "errors", "load",
+    "masks", "problems", "replay", "scores", "tune",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from . import canonical, errors, masks, problems, scores

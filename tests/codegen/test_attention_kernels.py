@@ -76,18 +76,30 @@ def test_mask_on_awkward_shape(mask: str, shape: str, dtype: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     "score",
-    [scores.Scale(0.3), scores.Softcap(5.0), scores.ALiBi(), scores.RelativeBias(9), scores.Bias(), scores.Bias(batch=2, heads=4), scores.Sink()],
+    [
+        scores.Scale(0.3),
+        scores.Softcap(5.0),
+        scores.ALiBi(),
+        scores.RelativeBias(9),
+        scores.Bias(),
+        scores.Bias(batch=2, heads=4),
+        scores.Sink(),
+    ],
     ids=lambda s: s.kind,
 )
 def test_score_modification(score: scores.Score, family: str) -> None:
-    problem = Attention(batch=2, heads=4, q_len=37, kv_len=53, head_dim=16, mask=masks.Causal(align="bottom_right"), scores=(score,), return_lse=True)
+    problem = Attention(
+        batch=2, heads=4, q_len=37, kv_len=53, head_dim=16, mask=masks.Causal(align="bottom_right"), scores=(score,), return_lse=True
+    )
     pick = random.Random(score.kind + family)
     assert_right(problem, pick.choice(legal_candidates(problem, family)), seed=pick.randrange(1 << 30))
 
 
 def test_all_scores_at_once() -> None:
     every = (scores.Scale(0.2), scores.Softcap(8.0), scores.ALiBi(), scores.RelativeBias(5), scores.Bias(batch=1, heads=2), scores.Sink())
-    problem = Attention(heads=2, q_len=33, head_dim=16, mask=masks.parse("causal & window(10)"), scores=every, return_lse=True, dtype="float16")
+    problem = Attention(
+        heads=2, q_len=33, head_dim=16, mask=masks.parse("causal & window(10)"), scores=every, return_lse=True, dtype="float16"
+    )
     for family in FAMILIES:
         assert_right(problem, legal_candidates(problem, family)[0])
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-
 from tvm_stof.codegen import Kernel, materialise
 
 
@@ -36,5 +35,3 @@ def counted(problem: Any, decisions: Mapping[str, Any], device: Any) -> Kernel:
     with open(os.environ["STOF_TEST_BUILDS"], "a") as file:
         file.write(repr(sorted(decisions.items())) + "\n")
     return materialise(problem, decisions, device)
-
-

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = ["tune", "softmax", "--rows", "64", "--cols", "128", "--trials", "2000", "--families", "single_segment,multi_segment", "--format", "json"]
+FAMILIES = "single_segment,multi_segment"
+COMMAND = ["tune", "softmax", "--rows", "64", "--cols", "128", "--trials", "2000", "--families", FAMILIES, "--format", "json"]
 
 
 def start(logs: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "tvm_stof", *COMMAND, "--logs", str(logs)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            start_new_session=True)  # fmt: skip
+    command = [sys.executable, "-m", "tvm_stof", *COMMAND, "--logs", str(logs)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
 def lines(logs: Path) -> list[bytes]:

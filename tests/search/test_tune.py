@@ -49,10 +49,10 @@ def test_resume_builds_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyP
     built.write_text("")
     second = tune(PROBLEM, trials=8, logs=tmp_path, progress=False, families=FUSED, materialise=counted)
     finals = {canonical.dumps(dict(t.decisions)) for t in second.trials[len(first.trials) + 4 :]}
-    again = [line for line in built.read_text().splitlines() if canonical.dumps(dict(eval(line))) not in finals]  # noqa: S307
+    again = [line for line in built.read_text().splitlines() if canonical.dumps(dict(eval(line))) not in finals]
     new = {t.identity for t in second.trials} - measured
     assert len(new) == 4
-    assert {canonical.dumps(dict(eval(line))) for line in again} <= {i[2] for i in new}  # noqa: S307
+    assert {canonical.dumps(dict(eval(line))) for line in again} <= {i[2] for i in new}
     third = tune(PROBLEM, trials=8, logs=tmp_path, progress=False, families=FUSED, materialise=counted)
     assert {t.identity for t in third.trials} == {t.identity for t in second.trials}
 
@@ -124,7 +124,7 @@ def test_unwritable_journal_fails_before_anything_is_measured(tmp_path: Path) ->
 
 
 def test_unknown_family_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="accepted: .*single_segment"):
+    with pytest.raises(UsageError, match=r"accepted: .*single_segment"):
         tune(PROBLEM, trials=2, logs=tmp_path, progress=False, families=["sngle"])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..canonical import canonical
 from ..errors import ProblemError, explain
@@ -18,8 +18,9 @@ class Attention(Problem):
     """o = softmax(scores(q k^T) where mask) v, per batch entry and head.
 
     Shapes: q [batch, heads, q_len, head_dim], k [batch, kv_heads, kv_len, head_dim], v [batch, kv_heads, kv_len, value_dim],
-    o [batch, heads, q_len, value_dim] in ``dtype``; lse [batch, heads, q_len] float32 (natural logarithm of the sum of exponentials). Query head h reads
-    key head h // (heads / kv_heads). Products and sums are float32. A row whose keys are all masked gives o = 0 and lse = -inf.
+    o [batch, heads, q_len, value_dim] in ``dtype``; lse [batch, heads, q_len] float32 (natural logarithm of the sum of exponentials).
+    Query head h reads key head h // (heads / kv_heads). Products and sums are float32. A row whose keys are all masked gives o = 0 and
+    lse = -inf.
     Without a Scale among ``scores``, Scale(1 / sqrt(head_dim)) is put first.
 
     Examples
@@ -37,7 +38,7 @@ class Attention(Problem):
     kv_len: int = 0
     value_dim: int = 0
     dtype: str = "float32"
-    mask: Mask = Dense()
+    mask: Mask = field(default_factory=Dense)
     scores: tuple[Score, ...] = ()
     return_lse: bool = False
 
@@ -50,9 +51,11 @@ class Attention(Problem):
         known_dtype(self.dtype)
         if self.heads % self.kv_heads:
             fitting = [n for n in range(1, self.heads + 1) if self.heads % n == 0]
-            raise ProblemError(explain("heads must be a multiple of kv_heads", got=f"heads={self.heads}, kv_heads={self.kv_heads}", accepted=fitting))
+            got = f"heads={self.heads}, kv_heads={self.kv_heads}"
+            raise ProblemError(explain("heads must be a multiple of kv_heads", got=got, accepted=fitting))
         if not isinstance(self.mask, Mask):
-            raise ProblemError(explain("mask must be a Mask", got=type(self.mask).__name__, way_out="Wrap a function with tvm_stof.masks.Function.trace"))
+            way_out = "Wrap a function with tvm_stof.masks.Function.trace"
+            raise ProblemError(explain("mask must be a Mask", got=type(self.mask).__name__, way_out=way_out))
         scores = tuple(self.scores)
         if any(not isinstance(s, Score) for s in scores):
             raise ProblemError(explain("scores must be Score objects", got=[type(s).__name__ for s in scores]))
@@ -77,8 +80,8 @@ class Attention(Problem):
     def inputs(self) -> tuple[TensorSpec, ...]:
         kv = (self.batch, self.kv_heads, self.kv_len)
         extra = tuple(t for s in self.scores for t in s.tensors(self))
-        return (TensorSpec("q", (self.batch, self.heads, self.q_len, self.head_dim), self.dtype), TensorSpec("k", (*kv, self.head_dim), self.dtype),
-                TensorSpec("v", (*kv, self.value_dim), self.dtype), *extra)  # fmt: skip
+        q = TensorSpec("q", (self.batch, self.heads, self.q_len, self.head_dim), self.dtype)
+        return (q, TensorSpec("k", (*kv, self.head_dim), self.dtype), TensorSpec("v", (*kv, self.value_dim), self.dtype), *extra)
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         rows = (self.batch, self.heads, self.q_len)

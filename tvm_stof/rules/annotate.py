@@ -19,7 +19,8 @@ class _Annotate(PyScheduleRule):  # type: ignore[misc]
         ...                  ->        T.sblock_attr({"stof.family": "single_segment", "stof.rows": <sampled>, ...})
                                        ...
 
-    ``codegen`` builds the kernel from the annotations; the definition's own loops stay as they are. MetaSchedule calls a rule for each block; only the output block is
+    ``codegen`` builds the kernel from the annotations; the definition's own loops stay as they are. MetaSchedule calls a rule for each
+    block; only the output block is
     answered, and only once. A decision among texts is sampled by its index.
     """
 

@@ -6,13 +6,13 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Union
+from typing import Any, ClassVar, TypeAlias
 
 from ..cascade.program import FusedProgram
 from ..problems import Problem
 
-Value = Union[int, str]
-Decisions = dict[str, Value]
+Value: TypeAlias = "int | str"
+Decisions: TypeAlias = "dict[str, Value]"
 
 
 @dataclass(frozen=True)

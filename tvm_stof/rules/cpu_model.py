@@ -70,8 +70,10 @@ def elements(problem: Problem, program: FusedProgram) -> float:
     if problem.bound_mask is None or program.predicate is None:
         return float(at.outer) * at.rows * at.cols
     batch, heads = visitors.extents(at.shape.outer)
-    lists = visitors.row_lists(problem, at.rows, at.cols, batch, heads)
-    return float((lists.stop - lists.start).sum(dtype=np.float64)) * at.outer / lists.groups
+    block = min(128, 1 << (max(at.rows, at.cols) - 1).bit_length())
+    lists = visitors.block_lists(problem, at.rows, at.cols, block, block, batch, heads)
+    counted: float = lists.counts().sum(dtype=np.float64)
+    return float(counted) * at.outer / int(lists.groups)
 
 
 def floor_seconds(problem: Problem, program: FusedProgram, device: Any) -> float:
@@ -96,7 +98,7 @@ def bandwidth(moved: float, device: Any) -> float:
 def seconds_of(operations: float, device: Any) -> float:
     """Time of vector operations on all threads (a fused multiply-add is one operation and two flops a lane)."""
     lanes = device.vector_bytes // 4
-    return operations * 2 * lanes / float(device.peak_flops)
+    return operations * 2 * int(lanes) / float(device.peak_flops)
 
 
 def row_tiles(problem: Problem, program: FusedProgram, decisions: Mapping[str, Value], device: Any) -> Cost:

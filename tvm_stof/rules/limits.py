@@ -17,7 +17,8 @@ Legal = Callable[[Mapping[str, Value]], "str | None"]
 class _Limits(PyPostproc):  # type: ignore[misc]
     """Reject decisions for which ``legal`` names a reason; stock-scheduled candidates pass.
 
-    MetaSchedule runs this on threads of its own. An exception here would end the whole search without its text, so it counts as a rejection.
+    MetaSchedule runs this on threads of its own. An exception here would end the whole search without its text, so it counts as a
+    rejection.
     """
 
     def __init__(self, legal: Legal) -> None:

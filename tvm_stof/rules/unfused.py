@@ -18,7 +18,8 @@ from ..definitions import definition
 from ..problems import Problem
 from .base import Cost, Rule, Value
 
-#: RandomComputeLocation puts one reduction of a cascade under another's loop, where its initial value is lost (7 of 32 attention kernels wrong); its mutator likewise.
+#: RandomComputeLocation puts one reduction of a cascade under another's loop, where its initial value is lost (7 of 32 attention
+#: kernels wrong); its mutator likewise.
 MISCOMPUTES = ("RandomComputeLocation", "MutateComputeLocation")
 _STOCK = {"cpu": "llvm", "cuda": "cuda"}
 log = logging.getLogger(__name__)

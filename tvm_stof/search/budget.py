@@ -13,7 +13,8 @@ from typing import Any
 class Interrupt:
     """Count SIGINT while a tune runs, instead of breaking off in the middle of a trial.
 
-    A plain list on purpose: two signals close together deadlock in ``threading.Event.set``. Outside the main thread Python allows no handler and nothing is counted.
+    A plain list on purpose: two signals close together deadlock in ``threading.Event.set``. Outside the main thread Python allows no
+    handler and nothing is counted.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,8 @@ Relative = Callable[[Decisions], float]
 class _Model(PyCostModel):  # type: ignore[misc]
     """XGBoost behind a prior.
 
-    Before ``warmup`` results the score is a random number, damped by how much slower than the best the analytical model expects a candidate to be: every family is
+    Before ``warmup`` results the score is a random number, damped by how much slower than the best the analytical model expects a
+    candidate to be: every family is
     tried, its promising members first. The stock model would draw from NumPy's global generator instead, which no seed of ours governs.
     """
 
@@ -46,7 +47,8 @@ class _Model(PyCostModel):  # type: ignore[misc]
             scores: npt.NDArray[np.float64] = self.learned.predict(context, candidates)
             return scores
         damping = [self._damping(bridge.decisions(c.sch.mod)) for c in candidates]
-        return self.random.uniform(0.0, 1.0, len(candidates)) * np.array(damping)
+        drawn: npt.NDArray[np.float64] = self.random.uniform(0.0, 1.0, len(candidates)) * np.array(damping)
+        return drawn
 
     def _damping(self, decisions: Decisions) -> float:
         return 1.0 / max(1.0, self.relative(decisions))

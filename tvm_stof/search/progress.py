@@ -13,7 +13,8 @@ class Progress:
 
     def __init__(self, total: int, seconds: float | None, quiet: bool = False) -> None:
         self.total, self.seconds, self.quiet = total, seconds, quiet
-        self.done, self.best, self.default = 0, float("inf"), None
+        self.done, self.best = 0, float("inf")
+        self.default: float | None = None
         self._first, self._counted = 0.0, 0
         self._last_line = 0.0
         self._status: Any = None

@@ -1,4 +1,4 @@
-"""One tune: default first, then enumeration or evolutionary search, then the finalists once more; a journal line as soon as each is measured."""
+"""One tune: default first, then enumeration or evolutionary search, then the finalists again; a journal line as each is measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import __version__, canonical, records, targets
 from ..problems import Problem
@@ -23,6 +23,8 @@ from .workers import Farm, TimeOuts
 if TYPE_CHECKING:
     from .evolution import Evolution
 
+#: decisions, scheduled definition (unfused only), and seconds -> trace as the record keeps it
+Wanted: TypeAlias = "tuple[Decisions, str | None, Callable[[Sequence[float]], Any] | None]"
 #: finalists timed again, and how
 FINALISTS = 5
 FINAL = Sampling(seconds=0.4, least=8, most=40)
@@ -135,7 +137,7 @@ class Session:
             known = self._measure([(decisions, module, None)])[0]
             self.progress.note(known.seconds_median, is_default=True)
         self.default = known
-        self.progress.default = known.seconds_median if known is not None else None  # type: ignore[assignment]
+        self.progress.default = known.seconds_median if known is not None else None
 
     def _enumerate(self, search: Evolution) -> str:
         """A space no larger than the budget: every candidate, the promising ones first."""
@@ -166,8 +168,7 @@ class Session:
             search.learn(chosen, measured)
         return "exhausted"
 
-    def _measure(self, wanted: Sequence[tuple[Decisions, str | None, Callable[[Sequence[float]], Any] | None]], sampling: Sampling | None = None,
-                 final: bool = False) -> list[Trial]:  # fmt: skip
+    def _measure(self, wanted: Sequence[Wanted], sampling: Sampling | None = None, final: bool = False) -> list[Trial]:
         """Build side by side, run one by one, write each line at once; stops early when the budget is spent."""
         jobs = [Job(self._number(), decisions, module) for decisions, module, _ in wanted]
         replies = self.farm.build(jobs, lambda: self._late(final))
@@ -205,7 +206,7 @@ class Session:
         for t in ranked:
             kept = t.trace
             module = module_of(self.problem, t) if t.decisions.get("family") == "unfused" else None
-            measured = self._measure([(dict(t.decisions), module, (lambda _, kept=kept: kept) if kept else None)], FINAL, final=True)
+            measured = self._measure([(dict(t.decisions), module, _keep(kept) if kept else None)], FINAL, final=True)
             if measured and self.default is not None and measured[0].identity == self.default.identity:
                 self.default = measured[0]
 
@@ -229,6 +230,11 @@ class Session:
         """The best of the journal by the rule that ``load`` uses."""
         best = records.best(self.trials, self.problem.key(), self.device.name)
         return TuneResult(self.problem, best, self.default, self.trials, stopped, self.journal.path)
+
+
+def _keep(trace: Any) -> Callable[[Sequence[float]], Any]:
+    """The trace a trial already has, whatever is measured now."""
+    return lambda _: trace
 
 
 def _rounded(seconds: float) -> float:

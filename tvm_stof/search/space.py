@@ -10,15 +10,15 @@ from typing import Any
 # TuneContext imports 248 parsed tensor intrinsics (20 s) that no rule of ours uses: an empty module stands in for them.
 sys.modules.setdefault("tvm.s_tir.tensor_intrin", types.ModuleType("tvm.s_tir.tensor_intrin"))
 
-import tvm.ir.utils
-from tvm.s_tir import Schedule
-from tvm.s_tir.meta_schedule.space_generator import PySpaceGenerator
+import tvm.ir.utils  # noqa: E402
+from tvm.s_tir import Schedule  # noqa: E402
+from tvm.s_tir.meta_schedule.space_generator import PySpaceGenerator  # noqa: E402
 
-from ..records import bridge
-from ..rules import Rule, Value, rulesets, unfused
-from ..rules.annotate import Annotate
-from ..rules.limits import Legal, Limits
-from ..rules.mutator import MutateDecision
+from ..records import bridge  # noqa: E402
+from ..rules import Rule, Value, rulesets, unfused  # noqa: E402
+from ..rules.annotate import Annotate  # noqa: E402
+from ..rules.limits import Legal, Limits  # noqa: E402
+from ..rules.mutator import MutateDecision  # noqa: E402
 
 #: the unfused family is one draw in this many: its candidates are slow to build and rarely win
 UNFUSED_SHARE = 8

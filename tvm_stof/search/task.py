@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from ..problems import Problem
 from ..targets import Device
 
-Decisions = dict[str, Union[int, str]]
+Decisions: TypeAlias = "dict[str, int | str]"
 #: (problem, decisions, device) -> Kernel; travels to the workers by its name.
 Materialise = Callable[[Problem, Mapping[str, Any], Device], Any]
 

@@ -67,7 +67,8 @@ class Zygote:
         else:
             reason = "it ended"
         if not reply:
-            raise WorkerError(explain(f"the process that starts workers did not answer {request['do']!r}", got=f"{reason}; {_tail(self._log)}"))
+            what = f"the process that starts workers did not answer {request['do']!r}"
+            raise WorkerError(explain(what, got=f"{reason}; {_tail(self._log)}"))
         answer: dict[str, Any] = json.loads(reply)
         return answer
 
@@ -116,7 +117,8 @@ class Worker:
                 return reply
         except (EOFError, OSError, pickle.UnpicklingError):
             how = _ending(self.kill(patience=2.0))
-            return Reply("build" if self._operation == "build" else "runtime", f"worker died while {doing}: {how}; {_tail(self._log)}"[:500])
+            outcome = "build" if self._operation == "build" else "runtime"
+            return Reply(outcome, f"worker died while {doing}: {how}; {_tail(self._log)}"[:500])
         self.kill()
         return Reply("timeout", f"killed while {doing}: over its time limit")
 
@@ -133,7 +135,7 @@ class Worker:
 class Farm:
     """A few workers for one task: builds run side by side, runs one at a time while nothing is built."""
 
-    def __init__(self, workers: int, threads: int, scratch: Path, time_outs: TimeOuts = TimeOuts()) -> None:  # noqa: B008
+    def __init__(self, workers: int, threads: int, scratch: Path, time_outs: TimeOuts = TimeOuts()) -> None:
         self.time_outs, self._scratch = time_outs, scratch
         self._zygote = Zygote(threads, scratch / "zygote.log")
         self._workers = [Worker(self._zygote, scratch / f"worker{n}.log", time_outs) for n in range(workers)]

@@ -1,7 +1,9 @@
 """A process that loads TVM once and forks the workers from itself.
 
-A worker so starts in milliseconds instead of seconds, also after it has crashed. The process is started before its parent imports TVM, lives in a session of its own (a
-terminal's Ctrl-C does not reach it), runs no kernel and so has no threads that a fork would lose. When its parent is gone, however it went, it kills all workers and ends.
+A worker so starts in milliseconds instead of seconds, also after it has crashed. The process is started before its parent imports TVM,
+lives in a session of its own (a
+terminal's Ctrl-C does not reach it), runs no kernel and so has no threads that a fork would lose. When its parent is gone, however it
+went, it kills all workers and ends.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(fd: int) -> None:
-    """Serve requests on a SOCK_SEQPACKET socket, one JSON object each: load a task, fork a worker on the file descriptor sent along, kill a worker."""
+    """Serve requests on a SOCK_SEQPACKET socket, one JSON object each: load a task, fork a worker on a descriptor sent along, kill one."""
     from . import worker
 
     parent = socket.socket(fileno=fd)
@@ -40,7 +42,7 @@ def main(fd: int) -> None:
                 task = pickle.load(file)
             worker.warm(task)
         elif request["do"] == "fork":
-            reply["pid"] = _fork(parent, fds[0], lambda end, log=request["log"]: worker.serve(end, task, log))
+            reply["pid"] = _fork(parent, fds[0], lambda end, task=task, log=request["log"]: worker.serve(end, task, log))
             children.add(reply["pid"])
         elif request["do"] == "kill":
             reply["status"] = _kill(request["pid"], request["patience"])

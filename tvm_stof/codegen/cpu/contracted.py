@@ -162,8 +162,14 @@ class ContractedTile:
         def start(i: Any, j: Any) -> Any:
             return apply(stage, out[i, j], state.factor[stage.name][i]) if stage.ratio is not None else out[i, j]
 
-        product(self.rows, packed.inner, self.cols, self.out_tile[stage.name], lhs=weight,
-                rhs=lambda l, j: packed.read(source, tiles, lead, tile, l, j), init=start, done=lambda i, j, x: store(out, x, i, j))  # fmt: skip
+        def value(l: Any, j: Any) -> Any:
+            return packed.read(source, tiles, lead, tile, l, j)
+
+        register_tile = self.out_tile[stage.name]
+        def done(i: Any, j: Any, x: Any) -> None:
+            store(out, x, i, j)
+
+        product(self.rows, packed.inner, self.cols, register_tile, lhs=weight, rhs=value, init=start, done=done)
 
     def _lead(self, packed: Packed, outer: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(lower(e, lambda n, _: outer[n.args[0]], "int32") for e in packed.operand.lead())

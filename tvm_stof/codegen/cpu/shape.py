@@ -27,7 +27,7 @@ def mentions(e: Expr, axis: str) -> bool:
 
 @dataclass(frozen=True)
 class Operand:
-    """A right-hand tensor streamed tile by tile: load(tensor, ...), one dimension the stream, one ``inner``, the others fixed by the grid."""
+    """A right-hand tensor streamed tile by tile: of its dimensions one is the stream, one ``inner``, the others are fixed by the grid."""
 
     expr: Expr
     stream_dim: int
