@@ -1,24 +1,28 @@
 """Tuned kernels against torch on this CPU, as one JSON file.
 
-    python scripts/bench_cpu.py --out tuning_logs/<device>/bench_cpu.json [--only attention,softmax] [--rounds 5]
+    tvm-stof tune --sweep scripts/bench_cpu.toml
+    python scripts/bench_cpu.py --out tuning_logs/<device>/bench_cpu.json [--only causal,softmax_1024] [--rounds 3]
 
-Needs torch (the ``torch`` extra) and records of the problems (``tvm-stof tune --sweep scripts/bench_cpu.toml``). Both sides get the same
-inputs; outputs are compared
-before anything is timed. Contestants take turns in blocks of calls with a pause before each block, because torch's OpenMP threads spin
-for a while after a call and
-would spoil TVM's next one (and the other way round). Every figure is a ratio within one run.
+Needs torch (the ``torch`` extra) and a C++ compiler for flex_attention. All contestants of a case get the same tensors; every output is
+compared with the float64 oracle before anything is timed. Contestants then take turns in blocks of calls, with a pause and warm-up calls
+before each: torch's OpenMP threads spin on for a while after a call and would spoil TVM's next one, and the other way round. What counts is
+a ratio within one run; nothing is written that was not measured in it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
+import shlex
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -27,132 +31,164 @@ import torch.nn.functional as F
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import tvm_stof
-from tvm_stof import masks
+from tvm_stof import masks, reference, targets
+from tvm_stof.errors import StofError, UsageError, explain
 from tvm_stof.problems import Attention, Problem, Softmax
-from tvm_stof.targets import current_device
+from tvm_stof.targets.probe import Machine
 
 Call = Callable[[], Any]
 LENGTH, HEADS, DIM = 2048, 8, 64
-ATTENTION = {
+MASKS = {
     "dense": "dense",
     "causal": "causal",
     "causal_window_256": "causal & window(256)",
-    "bigbird": "bigbird(64)",
-    "strided_128": "causal & strided(128)",
+    "bigbird_64": "bigbird(64)",
+    "causal_strided_128": "causal & strided(128)",
 }
+SOFTMAX = "softmax_1024"
+PAUSE, WARM_UP = 0.3, 5
+#: what any correct float32 contestant stays under on these inputs; ours is held to its computed budget instead
+PEER_ERROR = 1e-4
 
 
-def main() -> None:
+@dataclass
+class Case:
+    """One problem: our kernel, the peers, and how to get at our output."""
+
+    name: str
+    problem: Problem
+    inputs: tuple[Any, ...]
+    out: Any
+    module: Any
+    peers: dict[str, Call]
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", default="attention,softmax")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of every contestant")
-    parser.add_argument("--calls", type=int, default=12, help="timed calls in a turn")
+    parser.add_argument("--only", default="", help=f"of {', '.join([*MASKS, SOFTMAX])}; all by default")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of every contestant")
+    parser.add_argument("--calls", type=int, default=20, help="timed calls in a turn")
     parser.add_argument("--records", type=Path, nargs="*", help="where to look for records; schedules and tuning_logs by default")
     options = parser.parse_args()
     torch.manual_seed(0)
-    torch.set_num_threads(current_device().threads)
-    cases: list[dict[str, Any]] = []
-    with torch.no_grad():
-        if "attention" in options.only:
-            cases += [attention(name, text, options) for name, text in ATTENTION.items()]
-        if "softmax" in options.only:
-            cases.append(softmax(options))
-    report = {"command": " ".join(sys.argv), "time": datetime.now(timezone.utc).isoformat(timespec="seconds"), "environment":
-    environment(), "cases": cases}
+    torch.set_num_threads(targets.current_device().threads)
+    wanted = [n.strip() for n in options.only.split(",") if n.strip()] or [*MASKS, SOFTMAX]
+    try:
+        with torch.no_grad():
+            modules = {name: tvm_stof.load(problem(name), records=options.records) for name in wanted}
+            results = [run(case(name, module), options.rounds, options.calls) for name, module in modules.items()]
+    except StofError as error:
+        print(error, file=sys.stderr)
+        return 2
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(report, indent=1) + "\n")
-    for case in cases:
-        best = case["best_peer"]
-        theirs, ours = case["peers_ms"][best]["median"], case["ours_ms"]["median"]
-        print(f"{case['name']:20} ours {ours:.3f} ms, {best} {theirs:.3f} ms, ratio {case['ratio']:.2f}")
+    options.out.write_text(json.dumps({"command": shlex.join(sys.argv), **environment(), "cases": results}, indent=1) + "\n")
+    return 0
 
 
 def environment() -> dict[str, Any]:
-    device = current_device()
-    return {"device": device.name, "threads": device.threads, "python": platform.python_version(), "torch": torch.__version__,
-            "tvm_stof": tvm_stof.__version__, "tvm": version("apache-tvm"), "cpu": cpu_model(), "platform": platform.platform()}  # fmt: skip
+    """What the figures depend on beside the problems."""
+    device, machine = targets.current_device(), Machine()
+    packages = {name: metadata.version(name) for name in ("torch", "apache-tvm", "apache-tvm-ffi", "numpy")}
+    return {
+        "time": datetime.now(timezone.utc).isoformat(timespec="seconds"), "versions": {"tvm_stof": tvm_stof.__version__, **packages},
+        "python": platform.python_version(), "platform": platform.platform(), "cpu_model": machine.model(), "governor": machine.governor(),
+        "device": device.to_data(), "torch_threads": torch.get_num_threads(), "load_average": [round(x, 2) for x in os.getloadavg()],
+    }  # fmt: skip
 
 
-def version(package: str) -> str:
-    from importlib import metadata
-
-    return metadata.version(package)
-
-
-def cpu_model() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+def problem(name: str) -> Problem:
+    """The problem of a case."""
+    if name == SOFTMAX:
+        return Softmax(rows=1024, cols=1024)
+    if name not in MASKS:
+        raise UsageError(explain("unknown case", got=name, accepted=[*MASKS, SOFTMAX]))
+    return Attention(heads=HEADS, q_len=LENGTH, head_dim=DIM, mask=masks.parse(MASKS[name]))
 
 
-def attention(name: str, text: str, options: argparse.Namespace) -> dict[str, Any]:
-    mask = masks.parse(text)
-    problem = Attention(heads=HEADS, q_len=LENGTH, head_dim=DIM, mask=mask)
-    q, k, v = (torch.randn(1, HEADS, LENGTH, DIM) for _ in range(3))
-    module = tvm_stof.load(problem, records=options.records)
-    out = torch.empty_like(q)
-    allowed = problem.bound_mask(torch.arange(LENGTH)[:, None].numpy(), torch.arange(LENGTH)[None].numpy())
-    dense = torch.as_tensor(allowed).broadcast_to(LENGTH, LENGTH).contiguous()
-    peers: dict[str, Call] = {}
-    if name == "dense":
-        peers["sdpa"] = lambda: F.scaled_dot_product_attention(q, k, v)
-    elif name == "causal":
-        peers["sdpa"] = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True)
+def case(name: str, module: Any) -> Case:
+    """The case of a name, for our kernel."""
+    inputs = tuple(torch.randn(spec.shape) for spec in module.problem.inputs())
+    (output,) = module.problem.outputs()
+    if name == SOFTMAX:
+        (x,), theirs = inputs, torch.empty(output.shape)
+        peers: dict[str, Call] = {"torch.softmax(out=)": lambda: torch.softmax(x, -1, out=theirs)}
     else:
-        peers["sdpa_mask"] = lambda: F.scaled_dot_product_attention(q, k, v, attn_mask=dense)
-    if name != "dense":
-        torch._dynamo.reset()
-        compiled = torch.compile(flex_attention)
-        block_mask = create_block_mask(lambda b, h, i, j: dense[i, j], None, None, LENGTH, LENGTH, device="cpu")
-        if name in FLEX:
-            block_mask = create_block_mask(FLEX[name], None, None, LENGTH, LENGTH, device="cpu")
-        peers["flex_compiled"] = lambda: compiled(q, k, v, block_mask=block_mask)
-    return compare(name, problem, module, lambda: module(q, k, v, out=out), out, peers, options)
+        peers = attention_peers(name, module.problem, *inputs)
+    return Case(name, module.problem, inputs, torch.empty(output.shape), module, peers)
 
 
-#: mask functions in flex's own language, where it has index arithmetic for them (a look-up in a stored mask otherwise)
-FLEX: dict[str, Callable[..., Any]] = {
-    "causal": lambda b, h, i, j: i >= j,
-    "causal_window_256": lambda b, h, i, j: (i >= j) & (i - j < 256),
-}
+def attention_peers(name: str, problem: Attention, q: Any, k: Any, v: Any) -> dict[str, Call]:
+    """What torch offers for a mask: its own flag or a dense mask in SDPA, and compiled flex_attention in both usual block sizes."""
+    if name == "dense":
+        return {"sdpa": lambda: F.scaled_dot_product_attention(q, k, v)}
+    at = torch.arange(LENGTH).numpy()
+    allowed = torch.as_tensor(problem.bound_mask(at[:, None], at[None])).broadcast_to(LENGTH, LENGTH).contiguous()
+    peers: dict[str, Call] = {"sdpa_dense_mask": lambda: F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)}
+    if name == "causal":
+        peers = {"sdpa_is_causal": lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), **peers}
+    rule = flex_rule(name, allowed)
+    i, j = torch.arange(LENGTH)[:, None], torch.arange(LENGTH)[None]
+    if not torch.equal(rule(None, None, i, j).broadcast_to(allowed.shape), allowed):
+        raise SystemExit(f"{name}: flex_attention would be given another mask")
+    torch._dynamo.reset()  # its cache holds few variants of one function and would run the others uncompiled
+    for side in (64, 128):
+        block_mask = create_block_mask(rule, None, None, LENGTH, LENGTH, device="cpu", BLOCK_SIZE=side)
+        peers[f"flex_compiled_{side}"] = compiled_flex(q, k, v, block_mask)
+    return peers
 
 
-def softmax(options: argparse.Namespace) -> dict[str, Any]:
-    problem = Softmax(rows=1024, cols=1024)
-    x = torch.randn(1024, 1024)
-    out, theirs = torch.empty_like(x), torch.empty_like(x)
-    module = tvm_stof.load(problem, records=options.records)
-    peers: dict[str, Call] = {"torch_out": lambda: torch.softmax(x, -1, out=theirs)}
-    return compare("softmax_1024", problem, module, lambda: module(x, out=out), out, peers, options)
+def compiled_flex(q: Any, k: Any, v: Any, block_mask: Any) -> Call:
+    """flex_attention compiled for this block mask alone."""
+    call = torch.compile(flex_attention, dynamic=False)
+    call(q, k, v, block_mask=block_mask)
+    return lambda: call(q, k, v, block_mask=block_mask)
 
 
-def compare(
-    name: str, problem: Problem, module: Any, ours: Call, out: torch.Tensor, peers: dict[str, Call], options: argparse.Namespace
-) -> dict[str, Any]:
-    ours()
-    for peer, call in peers.items():
-        worst = float((call() - out).abs().max())
-        if not worst < 1e-4:
-            raise SystemExit(f"{name}: {peer} and ours differ by {worst}")
-    contestants = {"ours": ours, **peers}
+def flex_rule(name: str, allowed: Any) -> Callable[..., Any]:
+    """The mask in flex's own language: index arithmetic, and a look-up of blocks for the random part of BigBird."""
+    blocks = allowed[::64, ::64].contiguous()
+    rules: dict[str, Callable[..., Any]] = {
+        "causal": lambda b, h, i, j: i >= j,
+        "causal_window_256": lambda b, h, i, j: (i >= j) & (i - j <= 256),
+        "bigbird_64": lambda b, h, i, j: blocks[i // 64, j // 64],
+        "causal_strided_128": lambda b, h, i, j: (i >= j) & ((i - j < 128) | ((i - j) % 128 == 0)),
+    }
+    return rules[name]
+
+
+def run(case: Case, rounds: int, calls: int) -> dict[str, Any]:
+    """Check everyone, then time everyone in turns."""
+    names = [t.name for t in case.problem.inputs()]
+    expected = reference.expect(case.problem, {n: x.numpy() for n, x in zip(names, case.inputs)})
+    (output,) = expected.values
+    case.module(*case.inputs, out=case.out)
+    found = expected.compare({output: case.out.numpy()})
+    if not found.ok:
+        raise SystemExit(f"{case.name}: ours is wrong: {found.message}")
+    errors = {peer: float(abs(call().numpy() - expected.values[output]).max()) for peer, call in case.peers.items()}
+    if not all(error < PEER_ERROR for error in errors.values()):
+        raise SystemExit(f"{case.name}: a peer computes something else: {errors}")
+    contestants: dict[str, Call] = {"ours": lambda: case.module(*case.inputs, out=case.out), **case.peers}
     times: dict[str, list[float]] = {n: [] for n in contestants}
-    for _ in range(options.rounds):
+    for _ in range(rounds):
         for contestant, call in contestants.items():
-            times[contestant] += block(call, options.calls)
+            times[contestant] += block(call, calls)
     figures = {n: summary(t) for n, t in times.items()}
     mine = figures.pop("ours")
-    best = min(figures, key=lambda n: figures[n]["median"])
+    best = min(figures, key=lambda n: figures[n]["median_ms"])
+    ratios = {n: round(f["median_ms"] / mine["median_ms"], 3) for n, f in figures.items()}
+    print(f"{case.name:20} ours {mine['median_ms']:.3f} ms; " + ", ".join(f"{n} {r:.2f} x" for n, r in ratios.items()), flush=True)
     return {
-        "name": name, "problem": problem.to_data(), "origin": module.origin, "decisions": module.decisions, "ours_ms": mine, "peers_ms":
-        figures,
-        "best_peer": best, "ratio": figures[best]["median"] / mine["median"],
-        "ratios": {n: f["median"] / mine["median"] for n, f in figures.items()},
+        "name": case.name, "problem": case.problem.to_data(), "origin": case.module.origin, "decisions": case.module.decisions,
+        "error": found.to_data(), "peer_errors": errors, "ours": mine, "peers": figures, "best_peer": best, "ratios": ratios,
     }  # fmt: skip
 
 
 def block(call: Call, calls: int) -> list[float]:
-    time.sleep(0.3)
-    for _ in range(5):
+    """Times of one turn."""
+    time.sleep(PAUSE)
+    for _ in range(WARM_UP):
         call()
     taken = []
     for _ in range(calls):
@@ -162,10 +198,10 @@ def block(call: Call, calls: int) -> list[float]:
     return taken
 
 
-def summary(times: list[float]) -> dict[str, float]:
-    low, median, high = statistics.quantiles(times, n=4)
-    return {"median": median * 1e3, "low_quartile": low * 1e3, "high_quartile": high * 1e3, "min": min(times) * 1e3, "calls": len(times)}
+def summary(times: list[float]) -> dict[str, Any]:
+    low, median, high = (1e3 * t for t in statistics.quantiles(times, n=4))
+    return {"median_ms": median, "middle_half_ms": [low, high], "min_ms": 1e3 * min(times), "calls": len(times)}
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
