@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,9 +74,13 @@ class Function(Mask):
             raise MaskError(explain("the mask function failed on symbolic positions", got=got, way_out=way_out)) from error
         if not answer.truth:
             raise MaskError(explain("a mask function must give a truth value", got=str(answer.expr)[:200], way_out="Compare: x == 0"))
-        e = _balanced(answer.expr)
-        if _depth(e) > MAX_DEPTH:
-            raise MaskError(explain("the mask function is nested too deeply", got=_depth(e), accepted=f"at most {MAX_DEPTH} levels",
+        try:
+            e = _balanced(answer.expr)
+            depth = _depth(e)
+        except RecursionError:
+            depth = sys.getrecursionlimit()
+        if depth > MAX_DEPTH:
+            raise MaskError(explain("the mask function is nested too deeply", got=f"{depth} levels", accepted=f"at most {MAX_DEPTH}",
                                     way_out="Give the whole mask as tvm_stof.masks.Array"))  # fmt: skip
         return cls(_tuples(expr.to_data(e)))
 

@@ -33,8 +33,10 @@ def _cube(x: Any) -> Any:
 
 
 def coarse(f: Callable[[Any, Any], Any], row: Any, column: Any) -> Any:
-    """f(row, column) for block rows [..., m, 1] and block columns [..., 1, n], computed once where neighbours are alike."""
-    if symbolic(row, column) or min(np.ndim(row), np.ndim(column)) < 2 or row.shape[-1] != 1 or column.shape[-2] != 1:
+    """f(row, column) for block rows [..., m, 1] and block columns [n] or [..., 1, n], computed once where neighbours are alike."""
+    if symbolic(row, column) or np.shape(row)[-1:] != (1,) or np.ndim(row) < 2 or np.shape(column)[-2:-1] not in ((), (1,)):
+        return f(row, column)
+    if np.ndim(column) == 0:
         return f(row, column)
     rows, row_lengths = _runs(row, -2)
     columns, column_lengths = _runs(column, -1)

@@ -171,12 +171,13 @@ class _Parser:
 
 
 def _fields(cls: type[Mask]) -> list[dataclasses.Field[Any]]:
-    return [f for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
+    fields = [f for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
+    return sorted(fields, key=lambda f: bool(f.kw_only))
 
 
 def _usage(cls: type[Mask]) -> str:
     parts = [f.name if f.default is dataclasses.MISSING else f"{f.name}={_value(f.default)}" for f in _fields(cls)]
-    return f"{cls.kind}({', '.join(sorted(parts, key=lambda p: '=' in p))})"
+    return f"{cls.kind}({', '.join(parts)})"
 
 
 def text(mask: Mask) -> str:
@@ -196,7 +197,7 @@ def text(mask: Mask) -> str:
                                 way_out="Its canonical JSON can be stored"))  # fmt: skip
     parts: list[str] = []
     named = False
-    for f in sorted(_fields(type(mask)), key=lambda f: bool(f.kw_only)):
+    for f in _fields(type(mask)):
         value = getattr(mask, f.name)
         if f.default is not dataclasses.MISSING and value == f.default:
             named = True

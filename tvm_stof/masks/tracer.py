@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import MaskError, explain
 from ..expr import Expr, call, const
 
+MAX_SIZE = 4096
 _ALLOWED = "+ - * // % abs, comparisons, & | ~, numpy.minimum, numpy.maximum, numpy.where"
 
 
@@ -22,8 +23,10 @@ class Traced:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, expr: Expr, truth: bool) -> None:
-        self.expr, self.truth = expr, truth
+    def __init__(self, expr: Expr, truth: bool, size: int = 1) -> None:
+        self.expr, self.truth, self.size = expr, truth, size
+        if size > MAX_SIZE:
+            raise _refuse(f"a mask function has more than {MAX_SIZE} operations", "Give the whole mask as tvm_stof.masks.Array")
 
     @staticmethod
     def constant(value: bool | int) -> Traced:
@@ -56,7 +59,12 @@ class Traced:
     def __truediv__(self, other: Any) -> Any:
         raise _refuse("a mask function uses /, which gives fractions", "Write // for whole-number division")
 
-    __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __truediv__
+    __rtruediv__ = __truediv__
+
+    def __pow__(self, other: Any) -> Any:
+        raise _refuse("a mask function uses **", "Write x * x")
+
+    __rpow__ = __pow__
 
     def __neg__(self) -> Traced:
         return _numeric("neg", self)
@@ -160,14 +168,19 @@ def _numeric(op: str, *values: Any) -> Traced:
         raise _refuse(f"a mask function computes with a truth value ({op})", "Write & | ~ for truth values, numpy.where to count")
     if op in ("floordiv", "mod") and operands[1].expr == const(0):
         raise _refuse("a mask function divides by zero", "Divide by a positive number")
-    return Traced(call(op, *(o.expr for o in operands)), op in _COMPARISONS)
+    return _node(op, operands, op in _COMPARISONS)
 
 
 def _logical(op: str, *values: Any) -> Traced:
     operands = [Traced.of(v) for v in values]
     if not all(o.truth for o in operands):
         raise _refuse(f"a mask function applies {op} to a whole number", "Compare first: & | ~ ^ combine truth values")
-    return Traced(call(op, *(o.expr for o in operands)), True)
+    return _node(op, operands, True)
+
+
+def _node(op: str, operands: list[Traced], truth: bool) -> Traced:
+    # A value used twice counts twice: the expression is a tree.
+    return Traced(call(op, *(o.expr for o in operands)), truth, 1 + sum(o.size for o in operands))
 
 
 def _same(op: str, a: Any, b: Any) -> Traced:
@@ -181,7 +194,7 @@ def _choose(condition: Any, a: Any, b: Any) -> Traced:
     c, x, y = Traced.of(condition), Traced.of(a), Traced.of(b)
     if not c.truth or x.truth != y.truth:
         raise _refuse("numpy.where needs a truth value and two values of one kind", "Compare first")
-    return Traced(call("select", c.expr, x.expr, y.expr), x.truth)
+    return _node("select", [c, x, y], x.truth)
 
 
 def _shift(bits: Any) -> int:
