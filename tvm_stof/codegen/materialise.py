@@ -50,8 +50,8 @@ def materialise(problem: Problem, decisions: Mapping[str, Any], device: Any) -> 
             return RowWise(shape, decisions, width, parameters, lists, strides).emit()
         lists, strides = {}, [0] * len(shape.outer)
         if decisions["family"] == "block_sparse":
-            sizes = int(decisions["block_q"]), int(decisions["block_k"])
-            lists, strides = visitors.block_arrays(*place, *sizes, decisions["test"] == "bits", device.threads)
+            tile = visitors.BlockTile(int(decisions["block_q"]), int(decisions["block_k"]), int(decisions["mr"]), width)
+            lists, strides = visitors.block_arrays(*place, tile, decisions["test"] == "bits", device.threads)
         return RowTiles(shape, decisions, width, parameters, lists, strides).emit()
     except KeyError as missing:
         raise RecordError(explain("a decision is missing", got=dict(decisions), accepted=f"one named {missing}")) from missing

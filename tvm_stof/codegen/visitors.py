@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,16 @@ Array = npt.NDArray[Any]
 
 #: explicit column lists longer than this (256 MiB) are not made
 MAX_COLUMNS = 1 << 26
+
+
+@dataclass(frozen=True)
+class BlockTile:
+    """A block of the lists, and the register tile in it: ``group`` rows (0: no spans are made), columns in multiples of ``lanes``."""
+
+    block_q: int
+    block_k: int
+    group: int = 0
+    lanes: int = 1
 
 
 def extents(outer: Sequence[Axis]) -> tuple[int, int]:
@@ -83,9 +94,10 @@ def per_task(work: Array, lists: Any, outer: Sequence[Axis]) -> Array:
     return np.asarray(work.reshape(lists.groups, -1)[groups].ravel())
 
 
-def block_arrays(problem: Problem, row: Axis, stream: Axis, outer: Sequence[Axis], block_q: int, block_k: int, bits: bool,
+def block_arrays(problem: Problem, row: Axis, stream: Axis, outer: Sequence[Axis], tile: BlockTile, bits: bool,
                  threads: int) -> tuple[dict[str, Array], list[int]]:  # fmt: skip
     """Arguments of a block-list kernel and the list group's strides. A ragged last column block counts as partial."""
+    block_q, block_k, group, lanes = tile.block_q, tile.block_k, tile.group, tile.lanes
     batch, heads = extents(outer)
     lists = block_lists(problem, row.extent, stream.extent, block_q, block_k, batch, heads)
     whole = lists.full.astype(np.uint8)
@@ -95,6 +107,8 @@ def block_arrays(problem: Problem, row: Axis, stream: Axis, outer: Sequence[Axis
         ragged = (col == stream.extent // block_k) & (whole == 1)
         whole = np.where(ragged, 0, whole).astype(np.uint8)
     arrays: dict[str, Array] = {"row_ptr": lists.row_ptr, "col": _some(col), "whole": _some(whole)}
+    if group and not arrays["whole"].all():
+        arrays["span"], arrays["spans"] = _spans(lists, ragged, stream.extent % block_k, group, lanes)
     if bits:
         tiles = np.asarray(lists.tiles())
         index = np.asarray(lists.tile)
@@ -129,6 +143,34 @@ def row_arrays(
     if permutation is not None:
         arrays["order"] = permutation
     return arrays, strides(lists, outer)
+
+
+def _spans(lists: Any, ragged: Array, tail: int, group: int, lanes: int) -> tuple[Array, Array]:
+    """(span, spans): for each entry the number of its spans, and for each of these the columns, rounded to whole vectors, between which any
+    element of a group of rows takes part. Number 0 is everything.
+    """
+    grid = lists.grid
+    groups = grid.block_q // group
+    known: dict[bytes, int] = {}
+    kept = [np.tile(np.array([0, grid.block_k], np.int32), (groups, 1))]
+
+    def number(bounds: Array) -> int:
+        text = bounds.tobytes()
+        if text not in known:
+            known[text] = len(kept)
+            kept.append(bounds)
+        return known[text]
+
+    span = np.zeros(len(lists.col), np.int32)
+    for at, which, bits in lists.partial_bits():
+        some = bits.reshape(len(bits), groups, group, -1).any(2)
+        first = np.where(some.any(2), some.argmax(2), 0) // lanes * lanes
+        last = np.where(some.any(2), grid.block_k - some[:, :, ::-1].argmax(2), 0)
+        bounds = np.stack([first, -(-last // lanes) * lanes], 2).astype(np.int32)
+        span[at] = np.array([number(b) for b in bounds], np.int32)[which]
+    if ragged.any():
+        span[ragged] = number(np.tile(np.array([0, -(-tail // lanes) * lanes], np.int32), (groups, 1)))
+    return _some(span), np.stack(kept)
 
 
 def _some(array: Array) -> Array:

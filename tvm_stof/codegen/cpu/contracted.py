@@ -23,7 +23,7 @@ from ..lower import Leaf, lower, number
 from .epilogue import store_outputs
 from .loops import fill, local, store, vectors
 from .pack import Packed, ceil
-from .product import RegisterTile, product
+from .product import RegisterTile, Span, product
 from .shape import ContractedShape
 from .stages import RowState, Tile, apply, row_leaf, scalar_stages, update_row
 from .visit import Visitor
@@ -99,20 +99,21 @@ class ContractedTile:
         scores = local(self.rows, self.cols)
         edge_rows = shape.row.extent % self.rows != 0
 
-        def each(tile: Any, untested: Any, test: Any) -> None:
+        def each(tile: Any, untested: Any, test: Any, span: Span | None) -> None:
             lead = self._lead(self.key, outer)
             keys = self.buffers.get("key_tiles")
             product(self.rows, self.cols, self.depth, self.score_tile,
                     lhs=lambda i, l: q[i, l],
                     rhs=lambda l, j: self.key.read(self.buffers[shape.key.tensor], keys, lead, tile, j, l),
-                    init=lambda i, j: number(0.0, "float32"), done=lambda i, j, x: store(scores, x, i, j))  # fmt: skip
+                    init=lambda i, j: number(0.0, "float32"), done=lambda i, j, x: store(scores, x, i, j), cols_of=span)  # fmt: skip
             col0 = tile * self.cols
 
             def update(tested: bool) -> None:
                 with B.serial(0, self.rows) as r:
-                    update_row(
-                        program, state, r, self._tile(state, outer, scores, row0, r, col0, test if tested else None, tested or edge_rows)
-                    )
+                    between = span(tirx.floordiv(r, self.score_tile.rows)) if span is not None and tested else None
+                    applied = test if tested else None
+                    row = self._tile(state, outer, scores, row0, r, col0, applied, tested or edge_rows, between)
+                    update_row(program, state, r, row)
 
             if untested is None:
                 update(test is not None)
@@ -123,11 +124,12 @@ class ContractedTile:
                     with B.Else():
                         update(True)
             for stage in shape.products:
-                self._multiply(stage, state, outer, scores, row0, col0, tile)
+                self._multiply(stage, state, outer, scores, row0, col0, tile, span)
 
         visitor.emit(task_group, row_tile, part, each)
 
-    def _tile(self, state: RowState, outer: Mapping[str, Any], scores: Any, row0: Any, r: Any, col0: Any, test: Any, bounded: bool) -> Tile:
+    def _tile(self, state: RowState, outer: Mapping[str, Any], scores: Any, row0: Any, r: Any, col0: Any, test: Any, bounded: bool,
+              between: tuple[Any, Any] | None) -> Tile:  # fmt: skip
         """Row ``r`` of the score tile. A weight that is the last scalar stage's term is evaluated once and kept in place of the score."""
         program, loads = self.program, self.loads(bounded)
 
@@ -143,9 +145,10 @@ class ContractedTile:
             store(scores, x, r, c)
             return scores[r, c]
 
-        return Tile(self.cols, self.width, scalar, lambda c: scores[r, c], put, put if self.kept else None, leaf)
+        return Tile(self.cols, self.width, between, scalar, lambda c: scores[r, c], put, put if self.kept else None, leaf)
 
-    def _multiply(self, stage: Stage, state: RowState, outer: Mapping[str, Any], scores: Any, row0: Any, col0: Any, tile: Any) -> None:
+    def _multiply(self, stage: Stage, state: RowState, outer: Mapping[str, Any], scores: Any, row0: Any, col0: Any, tile: Any,
+                  span: Span | None) -> None:  # fmt: skip
         """out = out * factor + weights . values[tile]"""
         packed, out = self.values[stage.name], state.products[stage.name]
         lead, tiles = self._lead(packed, outer), self.buffers.get(f"value_tiles_{stage.name}")
@@ -169,7 +172,7 @@ class ContractedTile:
         def done(i: Any, j: Any, x: Any) -> None:
             store(out, x, i, j)
 
-        product(self.rows, packed.inner, self.cols, register_tile, lhs=weight, rhs=value, init=start, done=done)
+        product(self.rows, packed.inner, self.cols, register_tile, lhs=weight, rhs=value, init=start, done=done, depth_of=span)
 
     def _lead(self, packed: Packed, outer: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(lower(e, lambda n, _: outer[n.args[0]], "int32") for e in packed.operand.lead())

@@ -43,6 +43,12 @@ def vectors(extent: int, width: int, body: Callable[[Any, Any], None]) -> None:
         body(c * width + v, v)
 
 
+def vectors_between(first: Any, last: Any, width: int, body: Callable[[Any, Any], None]) -> None:
+    """The same from ``first`` to ``last``, both multiples of the width and known at run time only."""
+    with B.serial(0, tirx.floordiv(last - first, width)) as c, B.vectorized(0, width) as v:
+        body(first + c * width + v, v)
+
+
 def fill(buffer: Any, shape: Sequence[int], value: float, width: int) -> None:
     """Set a local array of one or two dimensions to one number."""
     constant = number(value, "float32")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from tvm import tirx
 from tvm.tirx.script.builder import ir as B
 
 from .loops import local, store
+
+#: row group -> (first, one after the last)
+Span: TypeAlias = "Callable[[Any], tuple[Any, Any]]"
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ def product(
     rhs: Callable[[Any, Any], Any],
     init: Callable[[Any, Any], Any],
     done: Callable[[Any, Any, Any], None],
+    cols_of: Span | None = None,
+    depth_of: Span | None = None,
 ) -> None:
     """done(i, j, init(i, j) + sum over l < depth of lhs(i, l) * rhs(l, j)) for i < rows, j < cols.
 
@@ -46,10 +52,15 @@ def product(
       acc[tile] = init
       for l: acc[r, v] += lhs[io + r, l] * rhs[l, jo + v]
       done(acc)
+
+    ``cols_of`` and ``depth_of`` give, for each group of ``tile.rows`` rows, the columns to compute (whole register tiles around them are)
+    and
+    the steps to sum: what lies outside is known to be masked.
     """
     if rows % tile.rows or cols % tile.cols:
         raise ValueError(f"a {rows} x {cols} product does not divide into {tile.rows} x {tile.cols} register tiles")
-    with B.serial(0, cols // tile.cols) as jo, B.serial(0, rows // tile.rows) as io:
+
+    def block(io: Any, jo: Any) -> None:
         acc = local(tile.rows * tile.cols)
 
         def each(body: Callable[[Any, Any, Any], None], io: Any = io, jo: Any = jo) -> None:
@@ -59,6 +70,18 @@ def product(
                         body(io * tile.rows + r, jo * tile.cols + first + lane, r * tile.cols + first + lane)
 
         each(lambda i, j, at: store(acc, init(i, j), at))
-        with B.serial(0, depth) as step:
+        first, last = depth_of(io) if depth_of is not None else (0, depth)
+        with B.serial(0, last - first) as counted:
+            step = first + counted
             each(lambda i, j, at: store(acc, acc[at] + lhs(i, step) * rhs(step, j), at))
         each(lambda i, j, at: done(i, j, acc[at]))
+
+    if cols_of is None:
+        with B.serial(0, cols // tile.cols) as jo, B.serial(0, rows // tile.rows) as io:
+            block(io, jo)
+        return
+    with B.serial(0, rows // tile.rows) as io:
+        first, last = cols_of(io)
+        start = tirx.floordiv(first, tile.cols)
+        with B.serial(0, tirx.floordiv(last + tile.cols - 1, tile.cols) - start) as counted:
+            block(io, start + counted)

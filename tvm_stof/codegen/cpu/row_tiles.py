@@ -98,4 +98,5 @@ class RowTiles:
             return predicate_test(self.shape, program.predicate, cols) if program.predicate is not None else edge
 
         return BlockList(self.tile.row_tiles, self.buffers["row_ptr"], self.buffers["col"], self.buffers["whole"], test_at,
-                         mixed=bool(whole.any()) and not bool(whole.all()), all_whole=bool(whole.all()))  # fmt: skip
+                         mixed=bool(whole.any()) and not bool(whole.all()), all_whole=bool(whole.all()),
+                         span=self.buffers.get("span"), spans=self.buffers.get("spans"))  # fmt: skip

@@ -104,7 +104,7 @@ class RowWise:
             return scores[0, c]
 
         update_row(
-            self.program, state, 0, Tile(self.cols, self.width, scalar, lambda c: scores[0, c], put, put if self.kept else None, leaf)
+            self.program, state, 0, Tile(self.cols, self.width, None, scalar, lambda c: scores[0, c], put, put if self.kept else None, leaf)
         )
         for stage, operand in zip(self.shape.products, self.shape.values):
 

@@ -12,7 +12,7 @@ from tvm.tirx.script.builder import ir as B
 from ...cascade.program import FusedProgram, Stage, safe
 from ...expr import Expr
 from ..lower import Leaf, lower, number
-from .loops import COMBINE, fold, local, store, vectors
+from .loops import COMBINE, fold, local, store, vectors, vectors_between
 
 
 @dataclass
@@ -31,6 +31,7 @@ class Tile:
     Attributes
     ----------
     cols, width : elements, and lanes per step (width divides cols).
+    between : (first, one after the last) element that may take part, multiples of ``width``; None for all.
     scalar : c -> x[c] as the first stage computes it (map and mask applied).
     again : c -> x[c] for later stages: read back, or computed once more.
     keep : stores x[c] for ``again``, or None.
@@ -40,6 +41,7 @@ class Tile:
 
     cols: int
     width: int
+    between: tuple[Any, Any] | None
     scalar: Callable[[Any], Any]
     again: Callable[[Any], Any]
     keep: Callable[[Any, Any], None] | None
@@ -71,7 +73,10 @@ def update_row(program: FusedProgram, state: RowState, row: Any, tile: Tile) -> 
                 term = tile.keep_term(c, term)
             store(lanes, COMBINE[stage.monoid](lanes[lane], term), lane)
 
-        vectors(tile.cols, tile.width, element)
+        if tile.between is None:
+            vectors(tile.cols, tile.width, element)
+        else:
+            vectors_between(*tile.between, tile.width, element)
         total = fold(lanes, tile.width, stage.monoid)
         held = local(1)
         store(held, state.scalars[stage.name][row], 0)

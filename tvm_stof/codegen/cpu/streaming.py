@@ -167,7 +167,7 @@ class Rows:
                     store(self.buffers[self.kept.output.tensor], term, *where)
                     return self.buffers[self.kept.output.tensor][tuple(where)]
 
-                update_row(self.program, state, 0, Tile(cols, lanes, scalar, scalar, None, keep if self.kept else None, leaf))
+                update_row(self.program, state, 0, Tile(cols, lanes, None, scalar, scalar, None, keep if self.kept else None, leaf))
                 for name, mark in (marks or {}).items():
                     store(mark, state.scalars[name][0], done + t)
             done += tiles if isinstance(tiles, int) else 0

@@ -11,8 +11,9 @@ from tvm.tirx.script.builder import ir as B
 
 from .loops import local, store
 
-#: each(tile, untested, test): ``untested`` is a run-time condition, or None when ``test`` alone decides at generation time
-Each = Callable[[Any, Any, Any], None]
+#: each(tile, untested, test, span): ``untested`` is a run-time condition, or None when ``test`` alone decides at generation time;
+#: ``span`` bounds what can take part in each group of rows, None where that is everything
+Each = Callable[[Any, Any, Any, Any], None]
 
 
 def share(begin: Any, end: Any, part: tuple[Any, int]) -> tuple[Any, Any]:
@@ -45,16 +46,20 @@ class EveryTile(Visitor):
         begin, end = share(0, self.tiles, part)
         with B.serial(begin, end) as tile:
             if self.test is not None:
-                each(tile, None, self.test)
+                each(tile, None, self.test, None)
             elif self.edge is not None:
-                each(tile, tile < self.tiles - 1, self.edge)
+                each(tile, tile < self.tiles - 1, self.edge, None)
             else:
-                each(tile, None, None)
+                each(tile, None, None, None)
 
 
 @dataclass(frozen=True)
 class BlockList(Visitor):
-    """The tiles of a compressed row list. ``whole[n]`` is 1 where every element of the tile takes part."""
+    """The tiles of a compressed row list.
+
+    ``whole[n]`` is 1 where every element of the tile takes part; ``spans[span[n], g]`` are the columns that can take part in the g-th group
+    of rows of a register tile.
+    """
 
     row_tiles: int
     row_ptr: Any
@@ -63,6 +68,8 @@ class BlockList(Visitor):
     test: Callable[[Any], Any]
     mixed: bool
     all_whole: bool
+    span: Any
+    spans: Any
 
     def emit(self, group: Any, row_tile: Any, part: tuple[Any, int], each: Each) -> None:
         row = group * self.row_tiles + row_tile
@@ -73,6 +80,8 @@ class BlockList(Visitor):
         with B.serial(0, bounds[1] - bounds[0]) as step:
             at = bounds[0] + step
             if self.all_whole:
-                each(self.col[at], None, None)
+                each(self.col[at], None, None, None)
             else:
-                each(self.col[at], tirx.EQ(self.whole[at], tirx.const(1, "uint8")) if self.mixed else None, self.test(at))
+                untested = tirx.EQ(self.whole[at], tirx.const(1, "uint8")) if self.mixed else None
+                spans, number = self.spans, self.span[at]
+                each(self.col[at], untested, self.test(at), lambda g: (spans[number, g, 0], spans[number, g, 1]))

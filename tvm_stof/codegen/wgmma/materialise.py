@@ -38,7 +38,7 @@ def kernel_of(problem: Problem, decisions: Mapping[str, Any]) -> Kernel:
         return Warpgroups(program, decisions, parameters).emit()
     shape, sizes = laid.shape, (int(decisions["block_q"]), int(decisions["block_k"]))
     place = (problem, shape.row, laid.program.stream, shape.outer)
-    lists, strides = visitors.block_arrays(*place, *sizes, decisions.get("test") == "bits", 1)
+    lists, strides = visitors.block_arrays(*place, visitors.BlockTile(*sizes), decisions.get("test") == "bits", 1)
     batch, heads = visitors.extents(shape.outer)
     work = np.diff(lists["row_ptr"]).astype(np.float64)
     lists = {**lists, **heaviest_first(visitors.per_task(work, visitors.block_lists(problem, shape.row.extent, laid.program.stream.extent,
