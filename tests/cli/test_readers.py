@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -111,9 +112,10 @@ def test_mask_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert masks.parse("causal & window(8)").kind == found["mask"]["kind"]
 
 
-@pytest.mark.parametrize(("length", "text"), [(64, "dense"), (512, "causal & window(32)"), (2048, "causal")])
-def test_mask_floor_is_the_models(length: int, text: str) -> None:
-    device = targets.current_device()
+@pytest.mark.parametrize(("length", "text"), [(64, "dense"), (512, "causal & window(1)"), (1024, "causal")])
+@pytest.mark.parametrize("cache", [1, 1 << 30])
+def test_mask_floor_is_the_models(length: int, text: str, cache: int) -> None:
+    device = dataclasses.replace(targets.current_device(), l3_bytes=cache)
     problem = Attention(heads=3, batch=2, q_len=length, head_dim=32, mask=masks.parse(text))
     elements = analyse(problem.mask, length, length, 64, 64).elements * 6
     modelled = rules.cost(problem, rules.default(problem, device), device).floor_seconds

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.recorded import record
-from tvm_stof import masks, rules, runtime, targets
+from tvm_stof import masks, records, rules, runtime, targets
 from tvm_stof.errors import MaskError, ProblemError, RecordNotFound, UnsupportedTarget, UsageError
 from tvm_stof.problems import Attention, Softmax
 
@@ -92,6 +92,16 @@ def test_nearest_borrows_decisions_and_says_from_whom(logs: Path) -> None:
     assert module.record is not None
     assert module.decisions == dict(module.record.decisions)
     check(module)
+
+
+def test_nearest_does_not_borrow_what_does_not_apply(tmp_path: Path) -> None:
+    trial = record(tmp_path, PROBLEM)
+    odd = dataclasses.replace(trial, decisions={**trial.decisions, "lanes": 7}, time="2026-12-01T13:00:00Z", trial=1)
+    journal = tmp_path / trial.device / "softmax.jsonl"
+    journal.write_bytes(journal.read_bytes().splitlines(keepends=True)[0])
+    records.Journal(journal).append_trial(odd)
+    with pytest.raises(RecordNotFound, match="near enough"):
+        runtime.load(LARGER, records=tmp_path, fallback="nearest")
 
 
 def test_nearest_without_any_record_is_an_error(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def load(problem: Problem | str, *, device: str | None = None, records: str | Pa
     targets.check_runs_here(machine)
     paths = None if records is None else [records] if isinstance(records, (str, Path)) else list(records)
     record, origin, decisions = _choose(wanted, machine, paths, fallback)
-    trace = record.trace if record is not None and origin == "tuned" else None
+    trace = record.trace if record is not None else None
     return TunedModule(wanted, build.cached(wanted, decisions, trace, machine), machine, record, origin, decisions)
 
 
