@@ -59,7 +59,7 @@ def test_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_masks_are_masks() -> None:
     words = re.findall(r"`([^`]+)`", after("masks"))
     found = [masks.parse(word).kind for word in words]
-    unmentioned = {name for name in masks.language.names() if name not in found}
+    unmentioned = {name for name in masks.language.names() if name not in found and not name.startswith("test_")}
     assert len(words) >= 12
     assert unmentioned == set()
 
