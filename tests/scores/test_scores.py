@@ -123,7 +123,7 @@ def test_refused(make: Callable[[], Any]) -> None:
 
 def test_bias_must_fit_the_problem() -> None:
     for bias in (Bias(batch=3), Bias(heads=2)):
-        with pytest.raises(ScoreError, match="does not fit the problem.*batch 1 or 2, heads 1 or 4"):
+        with pytest.raises(ScoreError, match=r"does not fit the problem.*batch 1 or 2, heads 1 or 4"):
             _problem(bias)
 
 
