@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 FAMILIES = "single_segment,multi_segment"
@@ -36,6 +37,7 @@ def wait_for(logs: Path, count: int) -> None:
 def test_interrupt_keeps_everything_and_reports_the_best(tmp_path: Path, signals: int) -> None:
     process = start(tmp_path)
     wait_for(tmp_path, 5)
+    started = workers(process)
     for _ in range(signals):
         os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -44,36 +46,28 @@ def test_interrupt_keeps_everything_and_reports_the_best(tmp_path: Path, signals
     assert report["stopped"] == "interrupted"
     assert report["best"]["outcome"] == "ok"
     assert all(json.loads(line) for line in lines(tmp_path))
-    assert workers(process.pid) == []
+    assert left(started, 0.0) == []
 
 
 def test_kill_leaves_whole_lines_and_no_worker(tmp_path: Path) -> None:
     process = start(tmp_path)
     wait_for(tmp_path, 4)
-    os.kill(process.pid, signal.SIGKILL)
+    started = workers(process)
+    os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=20)
     whole = [line for path in tmp_path.rglob("*.jsonl") for line in path.read_bytes().split(b"\n")[:-1]]
     assert len(whole) >= 4
     assert all(json.loads(line) for line in whole)
-    until = time.monotonic() + 10
-    while workers(process.pid) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert workers(process.pid) == []
+    assert left(started, 10.0) == []
 
 
-def workers(parent: int) -> list[str]:
-    """Zygotes that were started by this tune (their command line names no parent, so by their environment's session)."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (path / "cmdline").read_bytes()
-            if b"tvm_stof.search.zygote" in command and _started_by(path, parent):
-                found.append(path.name)
-        except OSError:
-            continue
+def workers(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The zygote and its workers."""
+    found = psutil.Process(process.pid).children(recursive=True)
+    assert len(found) >= 2
     return found
 
 
-def _started_by(path: Path, parent: int) -> bool:
-    status = (path / "status").read_text()
-    return f"PPid:\t{parent}\n" in status or "PPid:\t1\n" in status
+def left(processes: list[psutil.Process], patience: float) -> list[psutil.Process]:
+    """Those that still run after a while."""
+    return psutil.wait_procs(processes, timeout=patience)[1]

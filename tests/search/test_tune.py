@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,8 +55,20 @@ def test_resume_builds_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyP
     new = {t.identity for t in second.trials} - measured
     assert len(new) == 4
     assert {canonical.dumps(dict(eval(line))) for line in again} <= {i[2] for i in new}
+    before = second.journal.read_bytes()
     third = tune(PROBLEM, trials=8, logs=tmp_path, progress=False, families=FUSED, materialise=counted)
-    assert {t.identity for t in third.trials} == {t.identity for t in second.trials}
+    assert third.journal.read_bytes() == before
+    assert (third.best, third.default) == (second.best, second.default)
+    assert third.stopped == "trials"
+
+
+def test_journal_with_candidates_that_rules_no_longer_offer_is_resumed(tmp_path: Path) -> None:
+    found = tune(PROBLEM, trials=1, logs=tmp_path, progress=False, families=FUSED)
+    stale = dataclasses.replace(found.trials[0], decisions={**found.trials[0].decisions, "rows": 7}, trial=1)
+    records.Journal(found.journal).append_trial(stale)
+    again = tune(PROBLEM, trials=4, logs=tmp_path, progress=False, families=FUSED)
+    assert again.stopped == "trials"
+    assert len({t.identity for t in again.trials}) == 4
 
 
 def test_crash_hang_and_wrong_result_are_outcomes(tmp_path: Path) -> None:
@@ -77,6 +91,20 @@ def test_budget_in_seconds_ends_the_tune(tmp_path: Path) -> None:
     found = tune(PROBLEM, trials=10_000, seconds=12, logs=tmp_path, progress=False)
     assert found.stopped in ("seconds", "exhausted")
     assert found.best is not None
+
+
+def test_budget_shorter_than_the_start_still_measures_the_default(tmp_path: Path) -> None:
+    found = tune(PROBLEM, trials=10, seconds=0.1, logs=tmp_path, progress=False, families=FUSED)
+    assert found.stopped == "seconds"
+    assert [t.identity for t in found.trials] == [found.best.identity if found.best is not None else None]
+    assert found.default == found.best
+
+
+@pytest.mark.parametrize("bad", [{"trials": 0}, {"trials": -3}, {"seconds": 0.0}, {"workers": 0}])
+def test_budget_must_be_positive(tmp_path: Path, bad: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="must be positive"):
+        tune(PROBLEM, logs=tmp_path, progress=False, **bad)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_small_space_is_enumerated(tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ class _Annotate(PyScheduleRule):  # type: ignore[misc]
                                        ...
 
     ``codegen`` builds the kernel from the annotations; the definition's own loops stay as they are. MetaSchedule calls a rule for each
-    block; only the output block is
-    answered, and only once. A decision among texts is sampled by its index.
+    block; only the output block is answered, and only once. A decision among texts is sampled by its index.
     """
 
     def __init__(self, family: str, choices: Mapping[str, list[Value]]) -> None:

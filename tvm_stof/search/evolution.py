@@ -17,6 +17,7 @@ from tvm.s_tir.meta_schedule.search_strategy import EvolutionarySearch, MeasureC
 
 from .. import canonical
 from ..definitions import definition
+from ..errors import RecordError
 from ..problems import Problem
 from ..records import bridge
 from ..records.model import Trial
@@ -27,7 +28,7 @@ from .model import Model
 from .task import Decisions
 
 #: results after which the learned model takes over from the analytical prior
-WARM_UP = 12
+WARM_UP = 16
 
 
 @dataclass
@@ -74,8 +75,8 @@ class Evolution:
             return False
         return sum(1 for _ in rulesets.candidates(self._rules, self.problem, self.device)) <= trials
 
-    def start(self, trials: int, batch: int, known: Iterable[Trial]) -> None:
-        """Set the search up; what is known already trains its model and seeds its population."""
+    def start(self, trials: int, batch: int) -> None:
+        """Set the search up."""
         logging.getLogger("tvm.s_tir.meta_schedule").setLevel(logging.ERROR)
         target = tvm.target.Target(self.device.target_json())
         stock = self.device.kind if self.unfused else None
@@ -84,13 +85,16 @@ class Evolution:
         self.database = MemoryDatabase()
         self.workload = self.database.commit_workload(self.module)
         columns = Columns({f.rule.family: f.choices for f in self.families}, lambda d: cost(self.problem, d, self.device))
-        self.model = Model(Features(columns, stock is not None), self._relative(), WARM_UP, self.seed, threads=1)
+        self.model = Model(Features(columns, stock is not None), self._relative(), WARM_UP, self.seed)
         self.arguments = bridge.arguments(self.module)
         self.context = ms.TuneContext(self.module, target=target, space_generator=space, search_strategy=strategy,
                                       rand_state=self.seed + 1, num_threads=1, logger=_silent())  # fmt: skip
         self.context.pre_tuning(max(trials, 1) * 100, batch, database=self.database, cost_model=self.model)
-        seeds = [self._seed(t) for t in known]
-        self.learn(*(list(part) for part in zip(*(s for s in seeds if s is not None)))) if any(seeds) else None
+
+    def recall(self, known: Iterable[Trial]) -> None:
+        """Let what is known already train the model and seed the population, as far as today's rules still offer it."""
+        seeds = [(s, t) for t in known if (s := self._seed(t)) is not None]
+        self.learn([s for s, _ in seeds], [t for _, t in seeds])
 
     def propose(self) -> list[Proposal] | None:
         """The next batch, None when the space is exhausted."""
@@ -122,12 +126,18 @@ class Evolution:
         return Proposal(candidate, {"family": "unfused"}, canonical.key({"trace": trace[0]}), tvm.ir.save_json(schedule.mod),
                         lambda seconds: bridge.to_trace(schedule.trace, self.module, seconds, target))  # fmt: skip
 
-    def _seed(self, trial: Trial) -> tuple[Proposal, Trial] | None:
-        family: Family | None = self._by_name.get(str(trial.decisions.get("family")))
-        if family is None or any(v not in family.choices.get(n, []) for n, v in trial.decisions.items() if n != "family"):
-            return None
-        schedule = family.setting(trial.decisions, self.module)
-        return Proposal(MeasureCandidate(schedule, self.arguments), dict(trial.decisions), canonical.dumps(dict(trial.decisions))), trial
+    def _seed(self, trial: Trial) -> Proposal | None:
+        decisions = dict(trial.decisions)
+        family: Family | None = self._by_name.get(str(decisions.get("family")))
+        if family is not None and family.offers(decisions) and self._why_not(decisions) is None:
+            return Proposal(MeasureCandidate(family.setting(decisions, self.module), self.arguments), decisions, canonical.dumps(decisions))
+        if self.unfused and trial.trace is not None and decisions == {"family": "unfused"}:
+            try:
+                schedule = bridge.apply(trial.trace, self.module)
+            except RecordError:
+                return None
+            return Proposal(MeasureCandidate(schedule, self.arguments), decisions, trial.identity[2])
+        return None
 
     def _why_not(self, decisions: Mapping[str, Value]) -> str | None:
         return legal(self.problem, decisions, self.device)

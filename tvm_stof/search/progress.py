@@ -23,7 +23,7 @@ class Progress:
         if not self.quiet and sys.stderr.isatty():
             from rich.console import Console
 
-            self._status = Console(stderr=True).status("starting workers")
+            self._status = Console(stderr=True).status("starting workers", refresh_per_second=2)  # on a core that kernels are timed on
             self._status.start()
         elif not self.quiet:
             print("starting workers", file=sys.stderr, flush=True)

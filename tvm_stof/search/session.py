@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import __version__, canonical, records, targets
+from ..errors import UsageError, explain
 from ..problems import Problem
 from ..records import environment
 from ..records.model import Trial
@@ -69,12 +70,17 @@ def tune(problem: Problem, *, device: str | None = None, trials: int = 64, secon
     Raises
     ------
     StorageError : the journal cannot be written (before anything is measured).
+    UsageError : a budget that is not positive, or an unknown family.
+    WorkerError : workers cannot be started, or the oracle cannot be evaluated.
 
     Examples
     --------
     >>> tune(Softmax(rows=1024, cols=1024), trials=32).best.seconds_median  # doctest: +SKIP
     0.0002
     """
+    for name, value in (("trials", trials), ("seconds", seconds), ("workers", workers)):
+        if value is not None and value <= 0:
+            raise UsageError(explain(f"{name} must be positive", got=value))
     budget = Budget(trials, seconds)
     machine = targets.current_device() if device is None else targets.device(device)
     targets.check_runs_here(machine)
@@ -110,15 +116,17 @@ class Session:
         start = threading.Thread(target=self._start, args=(task,), daemon=True)
         self._failure: list[BaseException] = []
         start.start()
-        os.environ.setdefault("TVM_NUM_THREADS", str(self.device.threads))
         from .evolution import Evolution  # imports TVM while the workers do
 
         search = Evolution(self.problem, self.device, self.families, self.seed)
+        small = search.small(self.budget.trials)
+        if not small:
+            search.start(self.budget.trials, BATCH)
         start.join()
         if self._failure:
             raise self._failure[0]
         self._default(*search.default())
-        stopped = self._enumerate(search) if search.small(self.budget.trials) else self._evolve(search)
+        stopped = self._enumerate(search) if small else self._evolve(search)
         if self.budget.interrupt.count < 2:
             self._finals()
         return stopped
@@ -133,9 +141,9 @@ class Session:
     def _default(self, decisions: Decisions, module: str | None) -> None:
         """Measure the analytical model's first choice, or take it from the journal."""
         known = self.known.get(canonical.dumps(decisions))
-        if known is None and self.budget.spent(len(self.known)) != "interrupted":
-            known = self._measure([(decisions, module, None)])[0]
-            self.progress.note(known.seconds_median, is_default=True)
+        if known is None:
+            for known in self._measure([(decisions, module, None)]):
+                self.progress.note(known.seconds_median, is_default=True)
         self.default = known
         self.progress.default = known.seconds_median if known is not None else None
 
@@ -152,7 +160,7 @@ class Session:
 
     def _evolve(self, search: Evolution) -> str:
         """MetaSchedule's evolutionary search under the learned cost model."""
-        search.start(self.budget.trials, BATCH, self.known.values())
+        search.recall(self.known.values())
         dry = 0
         while dry < 6:
             stopped = self.budget.spent(len(self.known))
@@ -189,17 +197,21 @@ class Session:
         return done
 
     def _late(self, final: bool) -> bool:
+        """Whether to leave the rest of a batch: the default is measured whatever the seconds, the finals until a second Ctrl-C."""
         if final:
             return self.budget.interrupt.count > 1
-        return self.budget.spent(len(self.known) if self.default is None else 0) in ("interrupted", "seconds")
+        if self.default is None:
+            return self.budget.interrupt.count > 0
+        return self.budget.spent(0) is not None
 
     def _finals(self) -> None:
-        """Time the best few again, longer, so that the winner is not the luckiest of noise."""
+        """Time the best few again, longer, so that the winner is not the luckiest of noise; not again where that is how they stand."""
         usable = [t for t in self.known.values() if t.outcome == "ok" and (t.decisions.get("family") != "unfused" or t.trace is not None)]
         ranked = sorted(usable, key=lambda t: t.seconds_median or float("inf"))[:FINALISTS]
         if self.default is not None and self.default.outcome == "ok" and all(t.identity != self.default.identity for t in ranked):
             ranked.append(self.default)
-        if len(ranked) < 2:
+        times = Counter(t.identity for t in self.trials if t.outcome == "ok")
+        if len(ranked) < 2 or all(times[t.identity] > 1 for t in ranked):
             return
         from .evolution import module_of
 
@@ -239,4 +251,3 @@ def _keep(trace: Any) -> Callable[[Sequence[float]], Any]:
 
 def _rounded(seconds: float) -> float:
     return float(f"{seconds:.6g}")
-

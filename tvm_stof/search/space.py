@@ -33,6 +33,10 @@ class Family:
         block = schedule.get_sblock(bridge.output_block(module))
         self.schedule = Annotate(rule.family, self.choices).apply(schedule, block)[0]
 
+    def offers(self, decisions: Mapping[str, Value]) -> bool:
+        """Whether these decisions are a point of the space."""
+        return set(decisions) == {"family", *self.choices} and all(decisions[n] in values for n, values in self.choices.items())
+
     def setting(self, decisions: Mapping[str, Value], module: Any) -> Any:
         """A schedule whose samples are these decisions, as if the search had drawn them."""
         trace = self.schedule.trace

@@ -20,9 +20,10 @@ from typing import Any
 from ..errors import StofError, explain
 from .task import Job, Reply, Sampling, Task
 
-#: TVM's threads spin for work after a kernel, by default for some 0.2 s, on a core that the next worker's kernel needs.
+#: TVM's threads spin for work after a kernel, by default for some 0.2 s, on a core that the next worker's kernel needs; with this count
+#: they sleep after SETTLE seconds.
 _SPIN = {"TVM_THREAD_POOL_SPIN_COUNT": "10000"}
-SETTLE = 0.03
+SETTLE = 0.01
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from tvm_stof.search.zygote import main; main(int(sys.argv[1]))"
 
 
@@ -140,7 +141,7 @@ class Farm:
         self._zygote = Zygote(threads, scratch / "zygote.log")
         self._workers = [Worker(self._zygote, scratch / f"worker{n}.log", time_outs) for n in range(workers)]
         self._home: dict[int, Worker] = {}
-        self._last: Worker | None = None
+        self._last: tuple[Worker | None, float] = None, 0.0
         self._ready = False
 
     def start(self, task: Task) -> None:
@@ -182,12 +183,14 @@ class Farm:
         """Check and time one candidate in the worker that built it."""
         self.ready()
         worker = self._home.pop(job.id, self._workers[0])
-        if worker is not self._last:
-            time.sleep(SETTLE)
-            self._last = worker
+        last, ended = self._last
+        if worker is not last:
+            time.sleep(max(0.0, ended + SETTLE - time.monotonic()))
         restarted = self.time_outs.build if worker.connection is None else 0.0
         worker.ask("run", job, sampling, timeout=self.time_outs.run + restarted)
-        return worker.answer()
+        reply = worker.answer()
+        self._last = worker, time.monotonic()
+        return reply
 
     def close(self) -> None:
         """End all workers."""

@@ -1,9 +1,8 @@
 """A process that loads TVM once and forks the workers from itself.
 
 A worker so starts in milliseconds instead of seconds, also after it has crashed. The process is started before its parent imports TVM,
-lives in a session of its own (a
-terminal's Ctrl-C does not reach it), runs no kernel and so has no threads that a fork would lose. When its parent is gone, however it
-went, it kills all workers and ends.
+lives in a session of its own (a terminal's Ctrl-C does not reach it), runs no kernel and so has no threads that a fork would lose. When
+its parent is gone, however it went, it kills all workers and ends.
 """
 
 from __future__ import annotations
