@@ -143,3 +143,11 @@ def test_fused_families_have_equal_shares_beside_stock_spaces() -> None:
     generator._initialize_with_tune_context(context(search.module))
     names = [bridge.decisions(s.mod).get("family", "unfused") for s in generator._inst.generate_design_space(search.module)]
     assert names.count("single_segment") == names.count("row_wise") >= names.count("unfused") > 0
+
+
+@pytest.mark.parametrize(("mask", "tested"), [("causal & window(9)", {"predicate", "bits"}), ("bigbird(8)", {"bits"})])
+def test_a_long_predicate_is_never_inlined(mask: str, tested: set[str]) -> None:
+    problem = Attention(heads=2, q_len=64, head_dim=16, mask=masks.parse(mask))
+    offered = list(rulesets.candidates(rulesets.rules_for(problem, HERE), problem, HERE))
+    assert {d["test"] for d in offered if d["family"] == "block_sparse"} == tested
+    assert ("single_segment" in {d["family"] for d in offered}) == ("predicate" in tested)

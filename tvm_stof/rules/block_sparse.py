@@ -7,7 +7,7 @@ from typing import Any
 
 from ..cascade.program import FusedProgram
 from ..problems import Problem
-from . import cpu_model, cpu_space
+from . import cpu_model, cpu_space, predicates
 from .base import Cost, Rule, Value
 
 
@@ -23,8 +23,7 @@ class BlockSparse(Rule):
         mask = problem.bound_mask
         if mask is None or program.predicate is None or cpu_model.layout(program) is None:
             return {"block_q": []}
-        tests: list[Value] = ["predicate", "bits"] if mask.arithmetic else ["bits"]
-        return {**cpu_space.tiles(program, device), "test": tests}
+        return {**cpu_space.tiles(program, device), "test": predicates.tests(problem)}
 
     def legal(self, problem: Problem, decisions: Mapping[str, Value], device: Any) -> str | None:
         return cpu_space.legal(problem, decisions, device)

@@ -9,7 +9,7 @@ from ..cascade import program_of
 from ..cascade.program import FusedProgram
 from ..codegen.cpu.streaming import stored_output
 from ..problems import Problem
-from . import cpu_model
+from . import cpu_model, predicates
 from .base import Cost, Value
 
 #: block lists of more tiles than this are not worth building on a CPU
@@ -24,12 +24,6 @@ _NAMES: Mapping[str, frozenset[str]] = {
 def program(problem: Problem) -> FusedProgram:
     """The problem's fused program."""
     return program_of(problem)
-
-
-def testable(problem: Problem) -> bool:
-    """Whether a kernel can decide by itself which elements take part (a mask of stored bits needs its lists)."""
-    mask = problem.bound_mask
-    return mask is None or mask.arithmetic
 
 
 def tiles(program: FusedProgram, device: Any) -> dict[str, list[Value]]:
@@ -111,12 +105,12 @@ def _legal_tiles(problem: Problem, at: cpu_model.Layout, decisions: Mapping[str,
         mask = problem.bound_mask
         if decisions["test"] not in ("predicate", "bits") or mask is None:
             return "test must be predicate or bits, on a problem with a mask"
-        if decisions["test"] == "predicate" and not mask.arithmetic:
-            return "this mask has no predicate: use bits"
+        if decisions["test"] not in predicates.tests(problem):
+            return "this mask has no predicate, or too long a one: use bits"
         if -(-at.rows // bq) * -(-at.cols // bk) > MAX_TILES:
             return f"the block grid would have over {MAX_TILES} tiles"
-    elif not testable(problem):
-        return "this mask has no predicate: use a list family"
+    elif not predicates.testable(problem):
+        return "this mask has no predicate, or too long a one: use a list family"
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..cascade.program import FusedProgram
 from ..problems import Problem
-from . import cuda_model, cuda_space
+from . import cuda_model, cuda_space, predicates
 from .base import Cost, Rule, Value
 
 
@@ -20,9 +20,8 @@ class CudaBlockSparse(Rule):
         mask, at = problem.bound_mask, cuda_space.laid(program)
         if mask is None or isinstance(at, str) or at.program.predicate is None:
             return {"block_q": []}
-        tests: list[Value] = ["predicate", "bits"] if mask.arithmetic else ["bits"]
         offered = {n: v for n, v in cuda_space.tiles(program).items() if n != "heads_together"}
-        return {**offered, "heads_together": [1], "test": tests}
+        return {**offered, "heads_together": [1], "test": predicates.tests(problem)}
 
     def legal(self, problem: Problem, decisions: Mapping[str, Value], device: Any) -> str | None:
         found = cuda_space.plan(problem, decisions)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..cascade.program import FusedProgram
 from ..problems import Problem
-from . import cuda_model, cuda_space
+from . import cuda_model, cuda_space, predicates
 from .base import Cost, Rule, Value
 
 
@@ -20,8 +20,7 @@ class CudaSingleSegment(Rule):
     family = "single_segment"
 
     def choices(self, problem: Problem, program: FusedProgram, device: Any) -> dict[str, list[Value]]:
-        mask = problem.bound_mask
-        return cuda_space.tiles(program) if mask is None or mask.arithmetic else {"block_q": []}
+        return cuda_space.tiles(program) if predicates.testable(problem) else {"block_q": []}
 
     def legal(self, problem: Problem, decisions: Mapping[str, Value], device: Any) -> str | None:
         found = cuda_space.plan(problem, decisions)

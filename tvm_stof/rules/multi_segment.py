@@ -7,7 +7,7 @@ from typing import Any
 
 from ..cascade.program import FusedProgram
 from ..problems import Problem
-from . import cpu_model, cpu_space
+from . import cpu_model, cpu_space, predicates
 from .base import Cost, Rule, Value
 
 
@@ -27,7 +27,7 @@ class MultiSegment(Rule):
         if cpu_model.layout(program) is None:
             # The output would have to be corrected by a state that is known only after the merge: it is computed again.
             return {**cpu_space.streamed(program, device, fixed=True), "output": ["recompute"], "segments": segments}
-        return {"segments": []} if not cpu_space.testable(problem) else {**cpu_space.tiles(program, device), "segments": segments}
+        return {"segments": []} if not predicates.testable(problem) else {**cpu_space.tiles(program, device), "segments": segments}
 
     def legal(self, problem: Problem, decisions: Mapping[str, Value], device: Any) -> str | None:
         return cpu_space.legal(problem, decisions, device)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..cascade.program import FusedProgram
 from ..problems import Problem
-from . import cpu_model, cpu_space
+from . import cpu_model, cpu_space, predicates
 from .base import Cost, Rule, Value
 
 
@@ -22,7 +22,7 @@ class SingleSegment(Rule):
     def choices(self, problem: Problem, program: FusedProgram, device: Any) -> dict[str, list[Value]]:
         if cpu_model.layout(program) is None:
             return cpu_space.streamed(program, device)
-        return cpu_space.tiles(program, device) if cpu_space.testable(problem) else {"block_q": []}
+        return cpu_space.tiles(program, device) if predicates.testable(problem) else {"block_q": []}
 
     def legal(self, problem: Problem, decisions: Mapping[str, Value], device: Any) -> str | None:
         return cpu_space.legal(problem, decisions, device)
