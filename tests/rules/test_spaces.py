@@ -147,7 +147,7 @@ def test_fused_families_have_equal_shares_beside_stock_spaces() -> None:
 
 @pytest.mark.parametrize(("mask", "tested"), [("causal & window(9)", {"predicate", "bits"}), ("bigbird(8)", {"bits"})])
 def test_a_long_predicate_is_never_inlined(mask: str, tested: set[str]) -> None:
-    problem = Attention(heads=2, q_len=64, head_dim=16, mask=masks.parse(mask))
+    problem = Attention(heads=2, q_len=512, head_dim=16, mask=masks.parse(mask))
     offered = list(rulesets.candidates(rulesets.rules_for(problem, HERE), problem, HERE))
     assert {d["test"] for d in offered if d["family"] == "block_sparse"} == tested
     assert ("single_segment" in {d["family"] for d in offered}) == ("predicate" in tested)

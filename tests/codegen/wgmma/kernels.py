@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.codegen_wgmma.programs import CAUSAL, B, H, I, J, lists_of, softmax_program, text_of, window, with_value
+from tests.codegen.wgmma.programs import CAUSAL, B, H, I, J, lists_of, softmax_program, text_of, window, with_value
 from tvm_stof.expr import Expr, call, const
 
 

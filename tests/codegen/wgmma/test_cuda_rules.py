@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.codegen_wgmma.test_supports import HOPPER
+from tests.codegen.wgmma.test_supports import HOPPER
 from tvm_stof.cascade import program_of
 from tvm_stof.codegen.wgmma import kernel_of
 from tvm_stof.codegen.wgmma.cubin import cuda_text, parameters

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.codegen_wgmma.kernels import KERNELS, digest
+from tests.codegen.wgmma.kernels import KERNELS, digest
 from tvm_stof.codegen.wgmma.cubin import assemble, nvcc, parameters
 
 needs_nvcc = pytest.mark.skipif(nvcc() is None, reason="no nvcc on the path")
@@ -27,8 +27,8 @@ def test_text_does_not_depend_on_the_hash_seed() -> None:
     names = ["causal_ragged", "lists_bits", "slopes"]
     here = {name: digest(name) for name in names}
     for seed in ("1", "4242"):
-        done = subprocess.run([sys.executable, "-m", "tests.codegen_wgmma.kernels", *names], capture_output=True, text=True, check=True,
-                              cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONHASHSEED": seed})  # fmt: skip
+        done = subprocess.run([sys.executable, "-m", "tests.codegen.wgmma.kernels", *names], capture_output=True, text=True, check=True,
+                              cwd=Path(__file__).parents[3], env={**os.environ, "PYTHONHASHSEED": seed})  # fmt: skip
         assert json.loads(done.stdout) == here
 
 

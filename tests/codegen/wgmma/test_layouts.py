@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.codegen_wgmma.programs import lists_of, softmax_program
+from tests.codegen.wgmma.programs import lists_of, softmax_program
 from tvm_stof.cascade.program import Axis, Tensor
 from tvm_stof.codegen.wgmma.fragments import fragment, registers_of, row_of
 from tvm_stof.codegen.wgmma.laid import Laid, laid_out

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.codegen_wgmma.programs import CAUSAL, I, J, window
+from tests.codegen.wgmma.programs import CAUSAL, I, J, window
 from tvm_stof.cascade.program import Axis
 from tvm_stof.codegen.wgmma.ranges import Bounds, TileRange, half_planes
 from tvm_stof.codegen.wgmma.visit import nth_tile

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.codegen_wgmma.programs import CAUSAL, I, softmax_program
+from tests.codegen.wgmma.programs import CAUSAL, I, softmax_program
 from tvm_stof.cascade import program_of
 from tvm_stof.cascade.program import FusedProgram
 from tvm_stof.codegen.wgmma import Plan, Warpgroups, supports
