@@ -29,7 +29,7 @@ def test_the_user_may_set_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_runtime_names_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingDependency, match=r"pip install apache-tvm=="):
-        native._runtime_library()
+        native._runtime_library("libtvm_runtime.so")
 
 
 def test_compiler_is_the_one_tvm_takes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from .targets import Device
 if TYPE_CHECKING:
     from .codegen import Kernel
 
-__all__ = ["Executable", "Scratch", "cached", "compile", "kernel_of", "source_digest", "source_text"]
+__all__ = ["Executable", "Scratch", "cached", "compile", "kernel_of", "lower", "source_digest", "source_text"]
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def source_digest(kernel: Kernel) -> str:
 
 def compile(kernel: Kernel, device: Device) -> Executable:
     """Compile in this process."""
-    module = _lower(kernel, device).mod
+    module = lower(kernel.module, device).mod
     return Executable(module["main"], _prepared(kernel), module)
 
 
@@ -61,23 +61,28 @@ def cached(problem: Problem, decisions: Mapping[str, Any], trace: Any, device: D
     kernel: Kernel | None = None
     try:
         native.set_threads(device.threads)
-        found = kernel_cache.read(key)
+        found = kernel_cache.read(key, device.kind)
         if found is None:
             kernel_cache.check_usable()
             kernel = kernel_of(problem, decisions, trace, device)
-            kernel_cache.write(key, _lower(kernel, device).export_library, _prepared(kernel))
-            found = kernel_cache.read(key)
+            kernel_cache.write(key, lower(kernel.module, device).export_library, _prepared(kernel))
+            found = kernel_cache.read(key, device.kind)
     except kernel_cache.Unusable as reason:
         log.warning("%s; the kernel is compiled in this process at each load", reason)
         found = None
     return found or compile(kernel or kernel_of(problem, decisions, trace, device), device)
 
 
-def _lower(kernel: Kernel, device: Device) -> Any:
+def lower(module: Any, device: Device) -> Any:
+    """TVM's executable of a kernel's module: machine code, or CUDA text where no GPU is at hand.
+
+    The Hopper emitter writes TIRx, which has a lowering pipeline of its own.
+    """
     native.set_threads(device.threads)
     import tvm
 
-    return tvm.compile(kernel.module, target=tvm.target.Target(device.target_json()))
+    pipeline = "tirx" if device.kind == "cuda" else "default"
+    return tvm.compile(module, target=tvm.target.Target(device.target_json()), tir_pipeline=pipeline)
 
 
 def _prepared(kernel: Kernel) -> tuple[Prepared, ...]:

@@ -64,8 +64,11 @@ def check_usable() -> None:
         raise Unusable("there is no C compiler (g++, gcc or clang) to link a kernel with")
 
 
-def read(key: str) -> Executable | None:
-    """The kernel of a key, or None when there is none or it is damaged. Raises Unusable for a folder that is not ours alone."""
+def read(key: str, kind: str = "cpu") -> Executable | None:
+    """The kernel of a key for a kind of device, or None when there is none or it is damaged.
+
+    Raises Unusable for a folder that is not ours alone.
+    """
     place = _trusted() / key
     try:
         about = json.loads((place / _ABOUT).read_text(encoding="utf-8"))
@@ -77,7 +80,7 @@ def read(key: str) -> Executable | None:
         if place.exists():
             log.warning("cached kernel %s is damaged (%s) and is built again", place, error)
         return None
-    module = native.load(place / _LIBRARY)
+    module = native.load(place / _LIBRARY, kind)
     return Executable(module["main"], prepared, module, cached=True)
 
 

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from .errors import MissingDependency, explain
 
-_RUNTIME = "libtvm_runtime.so"
-_loaded: list[ctypes.CDLL] = []
+_RUNTIME, _CUDA_RUNTIME = "libtvm_runtime.so", "libtvm_runtime_cuda.so"
+_loaded: dict[str, ctypes.CDLL] = {}
 _lock = threading.Lock()
 
 
@@ -100,20 +100,21 @@ def set_threads(threads: int) -> None:
     os.environ.setdefault("TVM_BIND_THREADS", "0")
 
 
-def load(library: Path) -> Any:
+def load(library: Path, kind: str = "cpu") -> Any:
     """A compiled library as a ``tvm_ffi.Module``; imports no TVM."""
     module = ffi()
     with _lock:
-        if not _loaded and "tvm" not in sys.modules:
-            _loaded.append(ctypes.CDLL(str(_runtime_library()), ctypes.RTLD_GLOBAL))
+        for name in (_RUNTIME, *([_CUDA_RUNTIME] if kind == "cuda" else [])):
+            if name not in _loaded and "tvm" not in sys.modules:
+                _loaded[name] = ctypes.CDLL(str(_runtime_library(name)), ctypes.RTLD_GLOBAL)
     return module.load_module(str(library))
 
 
-def _runtime_library() -> Path:
+def _runtime_library(name: str) -> Path:
     spec = importlib.util.find_spec("tvm")
     for place in (spec.submodule_search_locations or []) if spec is not None else []:
-        path = Path(place) / "lib" / _RUNTIME
+        path = Path(place) / "lib" / name
         if path.is_file():
             return path
     what, way_out = "TVM's runtime library is not where its wheel puts it", "Run: pip install apache-tvm==0.27.0.post1"
-    raise MissingDependency(explain(what, accepted=f"tvm/lib/{_RUNTIME}", way_out=way_out))
+    raise MissingDependency(explain(what, accepted=f"tvm/lib/{name}", way_out=way_out))

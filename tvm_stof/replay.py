@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import time
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -108,8 +107,8 @@ class _Record:
             for done in range(highest + 1):
                 if done == 1 and self.trial.outcome != "ok":
                     return 0, "skipped", f"outcome {self.trial.outcome!r}: there is no kernel to replay"
-                if done == 3 and self.trial.device != targets.current_device().name:
-                    here = targets.current_device().name
+                if done == 3 and self.trial.device not in targets.here():
+                    here = " and ".join(targets.here())
                     return 2, "ok", f"level 3 not run: recorded on {self.trial.device}, this is {here}"
                 (self.form, self.decisions, self.source, self.numbers)[done]()
         except ReplayMismatch as error:
@@ -166,25 +165,18 @@ class _Record:
 
     def numbers(self) -> None:
         """Level 3."""
-        import numpy as np
-
         from . import build
-        from .runtime import TunedModule
+        from .search.clock import clock
+        from .search.measure import rehearse
+        from .search.task import Sampling
 
-        here = targets.current_device()
         arrays, expected = _expected(canonical.dumps(self.problem.to_data()))
-        module = TunedModule(self.problem, build.compile(self.kernel, here), here, self.trial, "tuned", dict(self.trial.decisions))
-        given = [arrays[s.name] for s in self.problem.inputs()]
-        filled = {s.name: np.full(s.shape, np.nan, s.dtype) for s in self.problem.outputs()}
-        module(*given, out=tuple(filled.values()))
-        found = expected.compare(filled)
+        here = targets.device(self.trial.device)
+        timer = clock(here)
+        given = [timer.tensor(arrays[s.name]) for s in self.problem.inputs()]
+        found, taken = rehearse(build.lower(self.kernel.module, here).mod, self.kernel, expected, given, timer, Sampling())
         if not found.ok:
             raise ReplayMismatch(found.message)
-        taken = []
-        for _ in range(5):
-            start = time.perf_counter()
-            module(*given, out=tuple(filled.values()))
-            taken.append(time.perf_counter() - start)
         recorded = self.trial.seconds_median
         if recorded and min(taken) > SLOWER * recorded:
             self.note = f"{min(taken) / recorded:.1f} times its recorded time here"

@@ -18,15 +18,19 @@ def materialise(problem: Problem, decisions: Mapping[str, Any], device: Any) -> 
     Parameters
     ----------
     decisions : flat, with "family" among single_segment, multi_segment, block_sparse, row_wise (see ``rules``).
-    device : ``targets.Device``; its vector width and thread count shape the code.
+    device : ``targets.Device``; a CPU's vector width and thread count, a GPU's architecture shape the code.
 
     Raises
     ------
     UnsupportedTarget : no emitter for this kind of device, or none that takes the program's structure (the text has the reason).
     RecordError : decisions that are incomplete or impossible.
     """
+    if device.kind == "cuda" and device.arch == "sm_90a":
+        from . import wgmma
+
+        return wgmma.kernel_of(problem, decisions)
     if device.kind != "cpu":
-        raise UnsupportedTarget(explain("no emitter for this kind of device", got=device.kind, accepted=["cpu"]))
+        raise UnsupportedTarget(explain("no emitter for this device", got=f"{device.kind} {device.arch}", accepted=["cpu", "cuda sm_90a"]))
     from .cpu import exp
     from .cpu.row_tiles import RowTiles
     from .cpu.row_wise import RowWise

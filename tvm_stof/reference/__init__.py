@@ -48,9 +48,13 @@ def budget(problem: Problem, inputs: Arrays, expected: Arrays | None = None) -> 
 
 
 def expect(problem: Problem, inputs: Arrays) -> Expected:
-    """Oracle values and budgets of one set of inputs, to check many kernels against."""
-    values = evaluate(problem, inputs)
-    return Expected(problem, values, budget(problem, inputs, values))
+    """Oracle values and budgets of one set of inputs, to check many kernels against; of a large problem, on a sample of its rows."""
+    oracle = _oracle(problem)
+    check_inputs(problem, inputs)
+    blocks = oracle.sample(problem)
+    values: Arrays = oracle.evaluate(problem, inputs, blocks)
+    budgets = spread(problem, values, oracle.attempts(problem, inputs, blocks), oracle.SMALLEST_SCALE)
+    return Expected.of(problem, values, budgets, blocks is not None)
 
 
 def compare(problem: Problem, inputs: Arrays, outputs: Arrays) -> Comparison:

@@ -1,8 +1,8 @@
-"""Attention in NumPy, a block of rows at a time: float64 for truth, float32 for the budget."""
+"""Attention in NumPy, a block of rows at a time: float64 for truth, float32 for the budget. Of large problems, a sample of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,22 +21,36 @@ Array = npt.NDArray[Any]
 Block = tuple[int, int, npt.NDArray[np.int64]]
 
 SCORES_AT_ONCE = 1 << 22
+#: problems with more scores are evaluated on as many rows as give SAMPLED_SCORES
+WHOLE_SCORES, SAMPLED_SCORES = 1 << 28, 1 << 26
 ATTEMPTED_ROWS = 128
 MAX_ATTEMPTS = 32
 #: lse is a logarithm: an error in it is a relative error of the sum of exponentials, however close to 0 it lies
 SMALLEST_SCALE = {"lse": 1.0}
 
 
-def evaluate(problem: Attention, inputs: Arrays) -> Arrays:
-    """o and lse in float64; a row without any key gives o = 0 and lse = -inf."""
-    return _Attend(problem, inputs, np.dtype(np.float64)).run(_all_rows(problem))
+def sample(problem: Attention, seed: int = 0) -> list[Block] | None:
+    """Rows that stand for all of a large problem: random ones of every (batch entry, head) and the ends; None where all are evaluated."""
+    pairs = problem.batch * problem.heads
+    if pairs * problem.q_len * problem.kv_len <= WHOLE_SCORES:
+        return None
+    rng = np.random.default_rng(seed)
+    each = min(problem.q_len, max(4, SAMPLED_SCORES // (pairs * problem.kv_len)))
+    ends = np.array([0, problem.q_len - 1])
+    chosen = (np.union1d(ends, rng.choice(problem.q_len, each, replace=False)) for _ in range(pairs))
+    return [(n // problem.heads, n % problem.heads, rows) for n, rows in enumerate(chosen)]
 
 
-def attempts(problem: Attention, inputs: Arrays) -> Iterator[Arrays]:
+def evaluate(problem: Attention, inputs: Arrays, blocks: Sequence[Block] | None = None) -> Arrays:
+    """o and lse in float64; a row without any key gives o = 0 and lse = -inf, one outside ``blocks`` NaN."""
+    return _Attend(problem, inputs, np.dtype(np.float64)).run(_all_rows(problem) if blocks is None else blocks)
+
+
+def attempts(problem: Attention, inputs: Arrays, blocks: Sequence[Block] | None = None) -> Iterator[Arrays]:
     """NumPy's products on all rows, then sums taken one by one in shuffled order on enough rows to meet bad luck."""
     attend = _Attend(problem, inputs, np.dtype(np.float32))
-    yield attend.run(_all_rows(problem))
-    blocks = list(_some_rows(problem))
+    yield attend.run(_all_rows(problem) if blocks is None else blocks)
+    blocks = list(_some_rows(problem) if blocks is None else _some_of(blocks))
     for seed in range(min(MAX_ATTEMPTS, -(-ATTEMPTED_ROWS // sum(len(i) for _, _, i in blocks)))):
         yield _OneByOne(problem, inputs, np.dtype(np.float32), seed).run(iter(blocks))
 
@@ -53,6 +67,12 @@ def _some_rows(problem: Attention) -> Iterator[Block]:
     chosen = np.unique(np.linspace(0, pairs - 1, min(4, pairs)).astype(np.int64))
     i = np.unique(np.linspace(0, problem.q_len - 1, min(problem.q_len, ATTEMPTED_ROWS // len(chosen))).astype(np.int64))
     yield from ((int(p) // problem.heads, int(p) % problem.heads, i) for p in chosen)
+
+
+def _some_of(blocks: Sequence[Block]) -> Iterator[Block]:
+    for n in np.unique(np.linspace(0, len(blocks) - 1, min(4, len(blocks))).astype(np.int64)):
+        b, h, i = blocks[n]
+        yield b, h, i[:: max(1, len(i) * 4 // ATTEMPTED_ROWS)]
 
 
 class _Allowed:
@@ -80,36 +100,36 @@ class _Attend:
     inputs: Arrays
     dtype: np.dtype[Any]
 
-    def run(self, blocks: Iterator[Block]) -> Arrays:
+    def run(self, blocks: Iterable[Block]) -> Arrays:
         p = self.problem
-        tensors = {name: a.astype(self.dtype) for name, a in self.inputs.items()}
         allowed = _Allowed(p)
         out = {spec.name: np.full(spec.shape, np.nan, self.dtype) for spec in p.outputs()}
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             for b, h, i in blocks:
-                o, lse = self._rows(tensors, b, h, i, allowed.rows(b, h, i))
+                o, lse = self._rows(b, h, i, allowed.rows(b, h, i))
                 out["o"][b, h, i] = o
                 if p.return_lse:
                     out["lse"][b, h, i] = lse
         return out
 
-    def _rows(self, tensors: Arrays, b: int, h: int, i: npt.NDArray[np.int64], allowed: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
+    def _rows(self, b: int, h: int, i: npt.NDArray[np.int64], allowed: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
         p, head = self.problem, h // self.problem.group
         j = self.order(np.flatnonzero(allowed.any(axis=0)))
         d = self.order(np.arange(p.head_dim))
-        s = self.product(tensors["q"][b, h, i][:, d], tensors["k"][b, head, j][:, d].T)
+        q, k, v = (self.inputs[n][at].astype(self.dtype) for n, at in (("q", (b, h, i)), ("k", (b, head, j)), ("v", (b, head, j))))
+        s = self.product(q[:, d], k[:, d].T)
         for score in p.scores:
-            s = np.asarray(_modify(score.expr(Expr("value"), p), s, tensors, (b, h, i[:, None], j[None, :])), dtype=self.dtype)
+            s = np.asarray(_modify(score.expr(Expr("value"), p), s, self.inputs, (b, h, i[:, None], j[None, :])), dtype=self.dtype)
         s = np.where(allowed[:, j], s, self.dtype.type(-np.inf))
         top = s.max(axis=1, keepdims=True, initial=-np.inf)
-        sink = tensors["sink"][h] if any(isinstance(score, Sink) for score in p.scores) else None
+        sink = self.inputs["sink"][h].astype(self.dtype) if any(isinstance(score, Sink) for score in p.scores) else None
         top = top if sink is None else np.maximum(top, sink)
         shift = np.where(np.isneginf(top), self.dtype.type(0), top)
         weight = self.exp(s - shift)
         total = self.total(weight)
         total = total if sink is None else total + self.exp(sink - shift)
         empty = total == 0
-        o = self.product(weight, tensors["v"][b, head, j]) / np.where(empty, self.dtype.type(1), total)
+        o = self.product(weight, v) / np.where(empty, self.dtype.type(1), total)
         return o, np.where(empty, self.dtype.type(-np.inf), np.log(total) + shift)[:, 0]
 
     def order(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -159,6 +179,6 @@ def _modify(e: Expr, s: Array, tensors: Arrays, at: tuple[Any, ...]) -> Any:
         if node.op == "cast":
             wanted = np.dtype(node.args[0])
             return np.asarray(operands[0]).astype(wanted if wanted.kind in "iub" else s.dtype)
-        return tensors[node.args[0]][operands]
+        return tensors[node.args[0]][operands].astype(s.dtype)
 
     return expr.evaluate(e, leaf)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,10 +24,13 @@ class Oracle(Protocol):
 
     SMALLEST_SCALE: Mapping[str, float]
 
-    def evaluate(self, problem: Any, inputs: Arrays) -> Arrays:
-        """Outputs in float64."""
+    def sample(self, problem: Any) -> Any:
+        """Rows that stand for all of a problem too large to evaluate, None for one that is evaluated as a whole."""
 
-    def attempts(self, problem: Any, inputs: Arrays) -> Iterable[Arrays]:
+    def evaluate(self, problem: Any, inputs: Arrays, blocks: Any = None) -> Arrays:
+        """Outputs in float64, full shape, NaN outside the sampled ``blocks``."""
+
+    def attempts(self, problem: Any, inputs: Arrays, blocks: Any = None) -> Iterable[Arrays]:
         """Independent evaluations with float32 products and sums, full shape, NaN where an element was left out."""
 
 
@@ -56,20 +59,41 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Expected:
-    """Oracle values (float64) and budgets of one problem and one set of inputs."""
+    """Oracle values (float64) and budgets of one problem and one set of inputs.
+
+    Attributes
+    ----------
+    values : whole outputs; of a sampled problem, [sampled elements] of each.
+    places : where the sampled elements lie in the flat outputs; empty when all were evaluated.
+    """
 
     problem: Problem
     values: Arrays
     budgets: Mapping[str, float]
+    places: Arrays = field(default_factory=dict)
+
+    @staticmethod
+    def of(problem: Problem, values: Arrays, budgets: Mapping[str, float], sampled: bool) -> Expected:
+        """From whole outputs; of a sampled problem, what was left out is NaN."""
+        if not sampled:
+            return Expected(problem, values, budgets)
+        places = {n: np.flatnonzero(~np.isnan(v)) for n, v in values.items()}
+        return Expected(problem, {n: v.ravel()[places[n]] for n, v in values.items()}, budgets, places)
 
     def compare(self, outputs: Arrays) -> Comparison:
         """Whether ``outputs`` are within budget; a wrong set of names, shapes or dtypes raises ArgumentError."""
         _check(self.problem.outputs(), outputs, "outputs")
         results = [self._one(spec.name, outputs[spec.name]) for spec in self.problem.outputs()]
+        for name in self.places:
+            unwritten = int(np.isnan(outputs[name]).sum())
+            if unwritten:
+                return Comparison(False, name, math.inf, self.budgets[name], f"wrong result: {unwritten} elements of {name} are NaN")
         return max(results, key=lambda c: (not c.ok, c.max_abs / c.budget if c.budget else c.max_abs))
 
     def _one(self, name: str, got: npt.NDArray[Any]) -> Comparison:
         budget = self.budgets[name]
+        places, shape = self.places.get(name), got.shape
+        got = got if places is None else got.ravel()[places]
         with np.errstate(invalid="ignore", over="ignore"):
             plain = float(np.abs(got - self.values[name]).max())
         if plain <= budget:  # no NaN and no infinity on either side, so this is the distance
@@ -78,10 +102,11 @@ class Expected:
         worst = float(difference.max())
         if worst <= budget:
             return Comparison(True, name, worst, budget)
-        at = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
+        worst_at = int(difference.argmax())
+        at = [int(i) for i in np.unravel_index(worst_at if places is None else int(places[worst_at]), shape)]
         message = (
-            f"wrong result: {name}{list(at)} is {float(got[at])!r} where float64 gives "
-            f"{float(self.values[name][at])!r}; largest error {worst:.3e}, budget {budget:.3e}, "
+            f"wrong result: {name}{at} is {float(got.flat[worst_at])!r} where float64 gives "
+            f"{float(self.values[name].flat[worst_at])!r}; largest error {worst:.3e}, budget {budget:.3e}, "
             f"{int((difference > budget).sum())} of {difference.size} elements over it"
         )
         return Comparison(False, name, worst, budget, message)

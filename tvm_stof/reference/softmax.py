@@ -15,7 +15,11 @@ MAX_ATTEMPTS = 32
 SMALLEST_SCALE: dict[str, float] = {}
 
 
-def evaluate(problem: Softmax, inputs: Arrays) -> Arrays:
+def sample(problem: Softmax) -> None:
+    """Always evaluated as a whole."""
+
+
+def evaluate(problem: Softmax, inputs: Arrays, blocks: None = None) -> Arrays:
     """y in float64."""
     x = inputs["x"].astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -23,7 +27,7 @@ def evaluate(problem: Softmax, inputs: Arrays) -> Arrays:
         return {"y": e / e.sum(axis=1, keepdims=True)}
 
 
-def attempts(problem: Softmax, inputs: Arrays) -> Iterator[Arrays]:
+def attempts(problem: Softmax, inputs: Arrays, blocks: None = None) -> Iterator[Arrays]:
     """NumPy's pairwise sums on all rows, then one-by-one sums in shuffled order on enough rows to meet bad luck."""
     x = inputs["x"].astype(np.float32)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -10,8 +10,11 @@ from ..cascade import program_of
 from ..cascade.program import FusedProgram
 from ..errors import CascadeRefused, RecordError, UnsupportedPrimFunc, UnsupportedTarget, UsageError, explain
 from ..problems import Problem
+from . import cuda_space
 from .base import Cost, Decisions, Rule, Value, combinations
 from .block_sparse import BlockSparse
+from .cuda_block_sparse import CudaBlockSparse
+from .cuda_single_segment import CudaSingleSegment
 from .multi_segment import MultiSegment
 from .row_wise import RowWise
 from .single_segment import SingleSegment
@@ -20,6 +23,7 @@ from .unfused import Unfused
 #: Device kind -> its families; among equally good candidates the earlier family is the default.
 RULES: Mapping[str, tuple[Rule, ...]] = {
     "cpu": (SingleSegment(), BlockSparse(), MultiSegment(), RowWise(), Unfused()),
+    "cuda": (CudaSingleSegment(), CudaBlockSparse()),
 }
 
 
@@ -46,6 +50,8 @@ def rules_for(problem: Problem, device: Any, families: Sequence[str] | None = No
         raise UsageError(explain("unknown family", got=", ".join(unknown), accepted=known))
     wanted = [r for r in known.values() if families is None or r.family in families]
     offered = [r for r in wanted if is_unfused(r) or _offers(r, problem, device)]
+    if not offered and families is None:
+        raise UnsupportedTarget(explain(f"no family of kernels takes this problem on {device.name}", got=_why_not(problem, device)))
     if families is None and len(offered) > 1 and _hopeless(offered, problem, device):
         offered = [r for r in offered if not is_unfused(r)]
     return offered
@@ -56,6 +62,14 @@ def _hopeless(offered: Sequence[Rule], problem: Problem, device: Any) -> bool:
     best = min((cost(problem, c, device).seconds for c in candidates(offered, problem, device)), default=float("inf"))
     unfused = next((r for r in offered if is_unfused(r)), None)
     return unfused is not None and unfused.cost(problem, {}, device).seconds > HOPELESS * best
+
+
+def _why_not(problem: Problem, device: Any) -> str:
+    """The emitter's own words for a program it does not take."""
+    if device.kind != "cuda" or program(problem) is None:
+        return "its cascade is refused"
+    found = cuda_space.laid(program_of(problem))
+    return found if isinstance(found, str) else "every combination of decisions is impossible"
 
 
 def is_unfused(rule: Rule) -> bool:

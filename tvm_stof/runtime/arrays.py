@@ -1,7 +1,7 @@
 """Arrays at call time: checked against what the kernel takes, and handed over without a copy.
 
-One rule for all kinds of arrays: on the CPU, of the exact dtype and shape, C-contiguous. What does not fit is refused, not converted: a
-silent copy would cost more time than the kernel saves, and an output must be the caller's own memory. Inputs may be read-only.
+One rule for all kinds of arrays: on the kernel's device, of the exact dtype and shape, C-contiguous. What does not fit is refused, not
+converted: a silent copy would cost more time than the kernel saves, and an output must be the caller's own memory. Inputs may be read-only.
 """
 
 from __future__ import annotations
@@ -67,14 +67,18 @@ class Port:
         return self._share(np.frombuffer(memory, array.dtype).reshape(array.shape))
 
     def _torch(self, array: Any) -> Any:
-        if array.device.type != "cpu":
-            self._refuse("is on another device", array.device, "cpu", "Move it with .cpu()")
+        return self._import(self._torch_on(array, "cpu", "Move it with .cpu()"))
+
+    def _torch_on(self, array: Any, device: str, way_out: str) -> Any:
+        """The tensor itself, once it fits."""
+        if array.device.type != device:
+            self._refuse("is on another device", array.device, device, way_out)
         if array.requires_grad and (self._writes or sys.modules["torch"].is_grad_enabled()):
             way_out = "Detach it" if self._writes else "Detach it, or call under torch.no_grad()"
             self._refuse("requires grad, and kernels have no backward pass", "requires_grad=True", None, way_out)
         strided = str(array.layout) == "torch.strided"
         self._check(str(array.dtype).removeprefix("torch."), tuple(array.shape), strided and array.is_contiguous())
-        return self._import(array)
+        return array
 
     def _import(self, array: Any) -> Any:
         try:

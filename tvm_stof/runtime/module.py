@@ -11,6 +11,7 @@ from .. import build, native, targets
 from ..errors import ArgumentError, explain
 from ..problems import Problem
 from .arrays import Port, aligned, give_back
+from .gpu import GpuMemory, GpuPort
 
 if TYPE_CHECKING:
     from ..records import Trial
@@ -27,7 +28,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class TunedModule:
-    """A kernel for one problem, callable on NumPy, torch or any other DLPack arrays on the CPU.
+    """A kernel for one problem, callable on torch or any other DLPack arrays on its device, NumPy ones on the CPU.
 
     Attributes
     ----------
@@ -49,10 +50,13 @@ class TunedModule:
                  decisions: Mapping[str, Any]) -> None:  # fmt: skip
         self.problem, self.record, self.origin, self.decisions = problem, record, origin, dict(decisions)
         self._device, self._executable = device, executable
-        self._inputs = [Port(t, "input") for t in problem.inputs()]
-        self._outputs = [Port(t, "output") for t in problem.outputs()]
+        kind = Port if device.kind == "cpu" else GpuPort
+        self._inputs = [kind(t, "input") for t in problem.inputs()]
+        self._outputs = [kind(t, "output") for t in problem.outputs()]
         self._share = native.ffi().from_dlpack
-        self._fixed = [None if isinstance(p, build.Scratch) else self._share(_aligned_copy(p)) for p in executable.prepared]
+        self._gpu = None if device.kind == "cpu" else GpuMemory(executable.prepared)
+        kept = () if self._gpu is not None else executable.prepared
+        self._fixed = [None if isinstance(p, build.Scratch) else self._share(_aligned_copy(p)) for p in kept]
         self._idle: list[list[Any]] = []
 
     @property
@@ -62,11 +66,12 @@ class TunedModule:
         return build.source_text(build.kernel_of(self.problem, self.decisions, trace, self._device))
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
-        """Run the kernel. Safe to call from several threads at once.
+        """Run the kernel. Safe to call from several threads at once. On a GPU it is queued on torch's current stream and can be captured in
+        a CUDA graph (give ``out`` then).
 
         Parameters
         ----------
-        inputs : arrays in the order of ``problem.inputs()``: on the CPU, of exactly that dtype and shape, C-contiguous; never copied.
+        inputs : arrays in the order of ``problem.inputs()``: on the device, of exactly that dtype and shape, C-contiguous; never copied.
         out : array, or tuple of arrays in the order of ``problem.outputs()``, to fill; must not overlap any other array of the call.
 
         Returns
@@ -85,6 +90,14 @@ class TunedModule:
         tensors += [port.take(array) for port, array in zip(self._outputs, filled)]
         if out is not None:
             self._check_apart(tensors)
+        if self._gpu is not None:
+            self._executable.main(*tensors, *self._gpu.on(tensors))
+        else:
+            self._on_cpu(tensors)
+        given = filled if out is not None else [give_back(array, inputs[0]) for array in filled]
+        return given[0] if len(given) == 1 else tuple(given)
+
+    def _on_cpu(self, tensors: Sequence[Any]) -> None:
         try:
             fixed = self._idle.pop()
         except IndexError:  # every set of scratch memory is in use by another call
@@ -93,8 +106,6 @@ class TunedModule:
             self._run(*tensors, *fixed)
         finally:
             self._idle.append(fixed)
-        given = filled if out is not None else [give_back(array, inputs[0]) for array in filled]
-        return given[0] if len(given) == 1 else tuple(given)
 
     def _run(self, *arguments: Any) -> None:
         if not _forked:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import reference, testing
+from ..build import lower
 from ..codegen.cpu import exp
 from ..codegen.kernel import Kernel, Workspace
 from ..definitions import definition
 from ..errors import StofError
 from ..records import bridge
+from .clock import CpuClock, clock
 from .task import Job, Reply, Sampling, Task
 
 #: Kernels a worker keeps at most, for the final timing.
@@ -28,6 +29,7 @@ def prepare(task: Task, path: str) -> None:
     inputs = testing.inputs(task.problem, task.seed)
     expected = reference.expect(task.problem, inputs)
     arrays = {f"in.{k}": v for k, v in inputs.items()} | {f"out.{k}": v for k, v in expected.values.items()}
+    arrays |= {f"at.{k}": v for k, v in expected.places.items()}
     np.savez(path, **arrays, **{_BUDGETS: np.array(json.dumps(dict(expected.budgets)))})  # type: ignore[arg-type]
 
 
@@ -35,26 +37,21 @@ class Bench:
     """Kernels of one task between their build and their run."""
 
     def __init__(self, task: Task, path: str) -> None:
-        import tvm
-
         exp.register()
         self.task, self._path = task, path
-        self._target = tvm.target.Target(task.device.target_json())
-        self._device = tvm.cpu() if task.device.kind == "cpu" else tvm.cuda()
+        self._clock = clock(task.device)
         self._built: dict[int, tuple[Any, Kernel, str]] = {}
         self._inputs: list[Any] = []
         self._expected: reference.Expected | None = None
 
     def build(self, job: Job) -> Reply:
         """Generate and compile; the kernel waits here for its run."""
-        import tvm
-
         try:
             kernel = self._kernel(job)
         except StofError as error:
             return Reply("invalid", str(error))
         digest = bridge.source_digest(kernel.module)
-        executable = tvm.compile(kernel.module, target=self._target)
+        executable = lower(kernel.module, self.task.device)
         executable.mod["main"]  # the JIT runs at the first look, which must not fall into the timing
         self._built[job.id] = executable.mod, kernel, digest
         while len(self._built) > KEPT:
@@ -68,19 +65,11 @@ class Bench:
             if not built.ok:
                 return built
         module, kernel, digest = self._built[job.id]
-        outputs = [self._tensor(_poison(t.shape, t.dtype)) for t in self.task.problem.outputs()]
-        prepared = [self._tensor(np.zeros(p.shape, p.dtype) if isinstance(p, Workspace) else p) for p in kernel.prepared]
         expected = self._load()
-        arguments = [*self._inputs, *outputs, *prepared]
-        main = module["main"]
-        start = time.perf_counter()
-        main(*arguments)
-        first = time.perf_counter() - start
-        names = [t.name for t in self.task.problem.outputs()]
-        comparison = reference.check(expected, {n: o.numpy() for n, o in zip(names, outputs)})
+        comparison, seconds = rehearse(module, kernel, expected, self._inputs, self._clock, sampling)
         if not comparison.ok:
             return Reply("wrong", comparison.message, error=comparison.to_data(), digest=digest)
-        return Reply("ok", "", self._time(module, arguments, first, sampling), comparison.to_data(), digest)
+        return Reply("ok", "", seconds, comparison.to_data(), digest)
 
     def _kernel(self, job: Job) -> Kernel:
         import tvm
@@ -90,26 +79,26 @@ class Bench:
         kernel: Kernel = self.task.materialise(self.task.problem, job.decisions, self.task.device)
         return kernel
 
-    def _time(self, module: Any, arguments: list[Any], first: float, sampling: Sampling) -> tuple[float, ...]:
-        if first >= sampling.slow_seconds:
-            return (first,)
-        once = module.time_evaluator("main", self._device, number=1, repeat=1)(*arguments).mean
-        number = max(1, int(sampling.group_seconds / once))
-        repeat = min(sampling.most, max(sampling.least, int(sampling.seconds / (number * once))))
-        return tuple(float(s) for s in module.time_evaluator("main", self._device, number=number, repeat=repeat)(*arguments).results)
-
     def _load(self) -> reference.Expected:
         if self._expected is None:
             with np.load(self._path) as data:
-                self._inputs = [self._tensor(data[f"in.{t.name}"]) for t in self.task.problem.inputs()]
+                self._inputs = [self._clock.tensor(data[f"in.{t.name}"]) for t in self.task.problem.inputs()]
                 values = {t.name: data[f"out.{t.name}"] for t in self.task.problem.outputs()}
-                self._expected = reference.Expected(self.task.problem, values, json.loads(str(data[_BUDGETS])))
+                places = {t.name: data[f"at.{t.name}"] for t in self.task.problem.outputs() if f"at.{t.name}" in data}
+                self._expected = reference.Expected(self.task.problem, values, json.loads(str(data[_BUDGETS])), places)
         return self._expected
 
-    def _tensor(self, array: _Array) -> Any:
-        import tvm
 
-        return tvm.runtime.tensor(np.ascontiguousarray(array), self._device)
+def rehearse(module: Any, kernel: Kernel, expected: reference.Expected, inputs: list[Any], clock: CpuClock,
+             sampling: Sampling) -> tuple[reference.Comparison, tuple[float, ...]]:  # fmt: skip
+    """Run a compiled kernel once on poisoned outputs and hold it to the oracle; if it is right, time it."""
+    specs = expected.problem.outputs()
+    outputs = [clock.tensor(_poison(t.shape, t.dtype)) for t in specs]
+    prepared = [clock.tensor(np.zeros(p.shape, p.dtype) if isinstance(p, Workspace) else p) for p in kernel.prepared]
+    arguments = [*inputs, *outputs, *prepared]
+    first = clock.first(module["main"], arguments)
+    comparison = expected.compare({t.name: o.numpy() for t, o in zip(specs, outputs)})
+    return comparison, clock.times(module, arguments, first, sampling) if comparison.ok else ()
 
 
 def _poison(shape: tuple[int, ...], dtype: str) -> _Array:

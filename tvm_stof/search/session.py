@@ -19,7 +19,7 @@ from ..records.model import Trial
 from .budget import Budget
 from .progress import Progress
 from .task import Decisions, Job, Materialise, Reply, Sampling, Task, materialise
-from .workers import Farm, TimeOuts
+from .workers import Farm, TimeOuts, time_outs_of
 
 if TYPE_CHECKING:
     from .evolution import Evolution
@@ -30,6 +30,8 @@ Wanted: TypeAlias = "tuple[Decisions, str | None, Callable[[Sequence[float]], An
 FINALISTS = 5
 FINAL = Sampling(seconds=0.4, least=8, most=40)
 BATCH = 8
+#: each builder holds a GPU context and its own copy of the inputs
+MAX_BUILDERS = 12
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def tune(problem: Problem, *, device: str | None = None, trials: int = 64, secon
     seconds : time budget, worker start included.
     logs : folder of journals; lines go to ``<logs>/<device>/<kind>.jsonl``.
     families : only these families.
-    workers : build processes; one for each usable core by default.
+    workers : build processes; one for each usable core by default, at most MAX_BUILDERS for a GPU.
 
     Raises
     ------
@@ -87,7 +89,8 @@ def tune(problem: Problem, *, device: str | None = None, trials: int = 64, secon
     journal = records.Journal(Path(logs) / machine.name / f"{problem.kind}.jsonl")
     journal.check_writable()
     with tempfile.TemporaryDirectory(prefix="tvm_stof_") as scratch, budget.interrupt, Progress(trials, seconds, not progress) as shown:
-        farm = Farm(workers or machine.threads, machine.threads, Path(scratch), time_outs or TimeOuts())
+        builders = machine.threads if machine.kind == "cpu" else min(MAX_BUILDERS, targets.current_device().threads)
+        farm = Farm(workers or builders, machine.threads, Path(scratch), time_outs or time_outs_of(machine))
         try:
             session = Session(problem, machine, journal, budget, seed, shown, farm, families)
             stopped = session.run(Task(problem, machine, seed, materialise))
@@ -103,6 +106,7 @@ class Session:
                  farm: Farm, families: Sequence[str] | None) -> None:  # fmt: skip
         self.problem, self.device, self.journal, self.budget, self.seed = problem, device, journal, budget, seed
         self.progress, self.farm, self.families = progress, farm, families
+        self.batch = max(BATCH, farm.workers)
         self.environment = journal.append_environment(environment.collect(device))
         self.trials = [t for t in journal.read().trials if t.key == problem.key() and t.device == device.name]
         self.known = {t.identity[2]: t for t in self.trials}
@@ -121,7 +125,7 @@ class Session:
         search = Evolution(self.problem, self.device, self.families, self.seed)
         small = search.small(self.budget.trials)
         if not small:
-            search.start(self.budget.trials, BATCH)
+            search.start(self.budget.trials, self.batch)
         start.join()
         if self._failure:
             raise self._failure[0]
@@ -154,7 +158,7 @@ class Session:
             stopped = self.budget.spent(len(self.known))
             if stopped:
                 return stopped
-            batch, waiting = waiting[:BATCH], waiting[BATCH:]
+            batch, waiting = waiting[: self.batch], waiting[self.batch :]
             self._measure([(c, None, None) for c in batch])
         return "exhausted"
 
@@ -215,12 +219,13 @@ class Session:
             return
         from .evolution import module_of
 
+        wanted: list[Wanted] = []
         for t in ranked:
-            kept = t.trace
             module = module_of(self.problem, t) if t.decisions.get("family") == "unfused" else None
-            measured = self._measure([(dict(t.decisions), module, _keep(kept) if kept else None)], FINAL, final=True)
-            if measured and self.default is not None and measured[0].identity == self.default.identity:
-                self.default = measured[0]
+            wanted.append((dict(t.decisions), module, _keep(t.trace) if t.trace else None))
+        for again in self._measure(wanted, FINAL, final=True):
+            if self.default is not None and again.identity == self.default.identity:
+                self.default = again
 
     def _number(self) -> int:
         self.jobs += 1

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StofError, explain
+from ..targets import Device
 from .task import Job, Reply, Sampling, Task
 
 #: TVM's threads spin for work after a kernel, by default for some 0.2 s, on a core that the next worker's kernel needs; with this count
@@ -39,6 +40,11 @@ class TimeOuts:
     prepare: float = 600.0
     build: float = 20.0
     run: float = 10.0
+
+
+def time_outs_of(device: Device) -> TimeOuts:
+    """The CUDA compiler takes its seconds, and so does a process at its first look at a GPU."""
+    return TimeOuts() if device.kind == "cpu" else TimeOuts(build=90.0, run=20.0)
 
 
 class Zygote:
@@ -143,6 +149,11 @@ class Farm:
         self._home: dict[int, Worker] = {}
         self._last: tuple[Worker | None, float] = None, 0.0
         self._ready = False
+
+    @property
+    def workers(self) -> int:
+        """How many build side by side."""
+        return len(self._workers)
 
     def start(self, task: Task) -> None:
         """Tell the workers their task; the first of them begins to evaluate the oracle."""

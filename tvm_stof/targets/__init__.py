@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .device import Device
-from .lookup import check_runs_here, current_device, device
+from .lookup import check_runs_here, current_device, current_gpu, device, here
 
-__all__ = ["Device", "check_runs_here", "current_device", "device"]
+__all__ = ["Device", "check_runs_here", "current_device", "current_gpu", "device", "here"]

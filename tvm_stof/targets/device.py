@@ -12,19 +12,20 @@ from ..errors import RecordError, explain
 
 @dataclass(frozen=True)
 class Device:
-    """A CPU (or, later, a GPU) as code generation and cost models see it.
+    """A CPU or GPU as code generation and cost models see it.
 
     Attributes
     ----------
-    name : slug in records: ``cpu-<LLVM's name>``.
+    name : slug in records: ``cpu-<LLVM's name>``, or the GPU's (``nvidia-h200``).
     kind : "cpu" or "cuda".
     arch : LLVM's name of the processor (``znver4``), compute capability for CUDA (``sm_90a``).
     triple : LLVM's target triple; empty for CUDA.
-    cores : physical cores this process may use.
+    cores : physical cores this process may use; multiprocessors of a GPU.
     threads : logical processors this process may use, by affinity and cgroup quota.
     vector_bytes : width of a vector register.
-    l1_bytes, l2_bytes, l3_bytes : data caches; L1 and L2 of one core, L3 as a whole.
-    peak_flops : float32 operations a second of all usable cores, an estimate from clock and vector width.
+    l1_bytes, l2_bytes, l3_bytes : data caches; L1 and L2 of one core, L3 as a whole. Of a GPU: a block's shared memory, L2, 0.
+    peak_flops : float32 operations a second of all usable cores, an estimate from clock and vector width; of a GPU, float16 ones of its
+        tensor cores.
     bandwidth : bytes a second from main memory, an estimate.
     disabled : features that ``arch`` implies and this machine lacks (``-avx512f``).
     """
@@ -46,7 +47,8 @@ class Device:
     def target_json(self) -> dict[str, Any]:
         """Configuration for ``tvm.target.Target``."""
         if self.kind == "cuda":
-            return {"kind": "cuda", "arch": self.arch}
+            return {"kind": "cuda", "arch": self.arch, "max_threads_per_block": 1024, "max_shared_memory_per_block": self.l1_bytes,
+                    "thread_warp_size": 32}  # fmt: skip
         config: dict[str, Any] = {
             "kind": "llvm",
             "mcpu": self.arch,

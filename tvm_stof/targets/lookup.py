@@ -10,6 +10,8 @@ from typing import Any
 from ..errors import MissingDependency, UnsupportedTarget, explain
 from .cache import read_facts, write_facts
 from .device import Device
+from .driver import boards
+from .gpus import GPUS, slug_of
 from .probe import Machine
 from .processors import PROCESSORS, Processor
 
@@ -51,19 +53,24 @@ def current_device() -> Device:
 
 
 def device(name: str) -> Device:
-    """The device of a name: ``cpu`` (this machine), or ``cpu-<LLVM's name>`` with nominal limits when it is another one.
+    """The device of a name: ``cpu`` or ``cuda`` (this machine's), ``cpu-<LLVM's name>``, or a GPU of the table; with nominal limits when
+    it is another machine's.
 
     Examples
     --------
     >>> device("cpu-znver3").vector_bytes
     32
     """
+    if name == "cuda":
+        return current_gpu()
+    if name in GPUS:
+        return GPUS[name].device(name)
     if name == "cpu" or name == current_device().name:
         return current_device()
     arch = name[4:] if name.startswith("cpu-") else ""
     processor = PROCESSORS.get(arch)
     if processor is None:
-        accepted = ["cpu", *(f"cpu-{p}" for p in sorted(PROCESSORS))]
+        accepted = ["cpu", "cuda", *sorted(GPUS), *(f"cpu-{p}" for p in sorted(PROCESSORS))]
         raise UnsupportedTarget(explain("unknown device", got=repr(name), accepted=accepted))
     caches = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
     return Device(
@@ -135,8 +142,25 @@ def _bandwidth(cores: int) -> float:
     return min(cores * BANDWIDTH_PER_CORE, BANDWIDTH_LIMIT)
 
 
+@functools.lru_cache(maxsize=1)
+def current_gpu() -> Device:
+    """This machine's first GPU; UnsupportedTarget when it has none, or none that kernels are generated for."""
+    found = boards()
+    if not found:
+        raise UnsupportedTarget(explain("this machine has no GPU that the CUDA driver shows", accepted="an NVIDIA GPU and its driver"))
+    slug = slug_of(found[0].name)
+    if slug is None:
+        raise UnsupportedTarget(explain("no kernels are generated for this GPU", got=found[0].name, accepted=sorted(GPUS)))
+    return GPUS[slug].device(slug)
+
+
+def here() -> list[str]:
+    """Names of the devices this machine has."""
+    slugs = [slug_of(board.name) for board in boards()[:1]]
+    return [current_device().name, *(s for s in slugs if s is not None)]
+
+
 def check_runs_here(wanted: Device) -> None:
     """Raise UnsupportedTarget unless this machine runs that device's kernels."""
-    here = current_device()
-    if wanted.name != here.name:
-        raise UnsupportedTarget(explain("this machine cannot run that device's kernels", got=wanted.name, accepted=here.name))
+    if wanted.name != current_device().name and wanted.name not in here():
+        raise UnsupportedTarget(explain("this machine cannot run that device's kernels", got=wanted.name, accepted=here()))
