@@ -148,3 +148,15 @@ records.cli_text(p)
 replay(["tests/assets"], 0)
 """
     assert not modules_after(code) & {"tvm", "tvm_ffi", "sympy", "torch", "xgboost"}
+
+
+def test_process_that_forks_workers_for_a_gpu_loads_no_tvm() -> None:
+    """TVM's libraries start the CUDA driver, which does not survive a fork."""
+    code = """
+import pickle, tvm_stof, tvm_stof.search.worker, tvm_stof.search.zygote
+from tvm_stof import masks, scores, targets
+from tvm_stof.search.task import Task
+p = tvm_stof.Attention(heads=2, q_len=8, head_dim=4, mask=masks.parse("causal & window(3)"), scores=(scores.Softcap(3.0),))
+pickle.loads(pickle.dumps(Task(p, targets.device("nvidia-h200"))))
+"""
+    assert not modules_after(code) & {"tvm", "tvm_ffi", "torch"}

@@ -13,7 +13,8 @@ from tvm_stof import canonical, records, rules
 from tvm_stof.errors import StorageError, UsageError
 from tvm_stof.problems import Attention, Softmax
 from tvm_stof.search import tune
-from tvm_stof.search.workers import TimeOuts
+from tvm_stof.search.task import Job, Sampling, Task
+from tvm_stof.search.workers import Farm, TimeOuts
 from tvm_stof.targets import current_device
 
 from .candidates import counted, misbehaving
@@ -168,3 +169,15 @@ def _command(pid: str) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return ""
+
+
+def test_workers_that_load_tvm_themselves(tmp_path: Path) -> None:
+    """As they do for a GPU."""
+    farm = Farm(2, 1, tmp_path, preload=False)
+    try:
+        farm.start(Task(PROBLEM, current_device()))
+        jobs = [Job(1, rules.default(PROBLEM, current_device(), FUSED))]
+        assert farm.build(jobs, lambda: False)[1].ok
+        assert farm.run(jobs[0], Sampling()).ok
+    finally:
+        farm.close()

@@ -90,7 +90,7 @@ def tune(problem: Problem, *, device: str | None = None, trials: int = 64, secon
     journal.check_writable()
     with tempfile.TemporaryDirectory(prefix="tvm_stof_") as scratch, budget.interrupt, Progress(trials, seconds, not progress) as shown:
         builders = machine.threads if machine.kind == "cpu" else min(MAX_BUILDERS, targets.current_device().threads)
-        farm = Farm(workers or builders, machine.threads, Path(scratch), time_outs or time_outs_of(machine))
+        farm = Farm(workers or builders, machine.threads, Path(scratch), time_outs or time_outs_of(machine), machine.kind == "cpu")
         try:
             session = Session(problem, machine, journal, budget, seed, shown, farm, families)
             stopped = session.run(Task(problem, machine, seed, materialise))

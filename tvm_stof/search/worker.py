@@ -6,10 +6,12 @@ import os
 import sys
 import traceback
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import measure
 from .task import Reply, Task
+
+if TYPE_CHECKING:
+    from .measure import Bench
 
 EXPECTED = "expected.npz"
 
@@ -17,6 +19,8 @@ EXPECTED = "expected.npz"
 def warm(task: Task) -> None:
     """See ``measure.warm``; what it raises is not this process's business."""
     try:
+        from . import measure
+
         measure.warm(task)
     except Exception:
         traceback.print_exc(file=sys.stderr)
@@ -29,13 +33,15 @@ def serve(fd: int, task: Task, log: str) -> None:
         os.dup2(out, stream)
     connection: Connection[Any, Any] = Connection(fd)
     path = os.path.join(os.path.dirname(log), EXPECTED)
-    bench: measure.Bench | None = None
+    bench: Bench | None = None
     while True:
         try:
             operation, arguments = connection.recv()
         except (EOFError, OSError):
             os._exit(0)
         try:
+            from . import measure
+
             if operation == "prepare":
                 reply = Reply("ok")
                 measure.prepare(task, path)

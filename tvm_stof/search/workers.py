@@ -25,7 +25,13 @@ from .task import Job, Reply, Sampling, Task
 #: they sleep after SETTLE seconds.
 _SPIN = {"TVM_THREAD_POOL_SPIN_COUNT": "10000"}
 SETTLE = 0.01
-_BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from tvm_stof.search.zygote import main; main(int(sys.argv[1]))"
+_BOOT = """
+import json, sys
+fd, path, preload = json.loads(sys.argv[1])
+sys.path[:] = path
+from tvm_stof.search.zygote import main
+main(fd, preload)
+"""
 
 
 class WorkerError(StofError, RuntimeError):
@@ -50,11 +56,12 @@ def time_outs_of(device: Device) -> TimeOuts:
 class Zygote:
     """Client of the process that forks workers (see ``zygote``)."""
 
-    def __init__(self, threads: int, log: Path) -> None:
+    def __init__(self, threads: int, log: Path, preload: bool) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # Unpinned: TVM would bind its threads to fixed cores, and two of them meet on one core for as long as a kernel is timed.
         environment = {**os.environ, "TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0", **_SPIN}
-        command = [sys.executable, "-c", _BOOT, str(theirs.fileno()), json.dumps([os.path.abspath(p) for p in sys.path])]
+        arguments = theirs.fileno(), [os.path.abspath(p) for p in sys.path], preload
+        command = [sys.executable, "-c", _BOOT, json.dumps(arguments)]
         self._log = log
         with open(log, "wb") as stderr:
             self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr,
@@ -142,9 +149,9 @@ class Worker:
 class Farm:
     """A few workers for one task: builds run side by side, runs one at a time while nothing is built."""
 
-    def __init__(self, workers: int, threads: int, scratch: Path, time_outs: TimeOuts = TimeOuts()) -> None:
+    def __init__(self, workers: int, threads: int, scratch: Path, time_outs: TimeOuts = TimeOuts(), preload: bool = True) -> None:
         self.time_outs, self._scratch = time_outs, scratch
-        self._zygote = Zygote(threads, scratch / "zygote.log")
+        self._zygote = Zygote(threads, scratch / "zygote.log", preload)
         self._workers = [Worker(self._zygote, scratch / f"worker{n}.log", time_outs) for n in range(workers)]
         self._home: dict[int, Worker] = {}
         self._last: tuple[Worker | None, float] = None, 0.0

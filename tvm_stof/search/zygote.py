@@ -1,8 +1,9 @@
 """A process that loads TVM once and forks the workers from itself.
 
-A worker so starts in milliseconds instead of seconds, also after it has crashed. The process is started before its parent imports TVM,
-lives in a session of its own (a terminal's Ctrl-C does not reach it), runs no kernel and so has no threads that a fork would lose. When
-its parent is gone, however it went, it kills all workers and ends.
+A worker so starts in milliseconds instead of seconds, also after it has crashed. For a GPU, each worker loads TVM itself: its libraries
+start the CUDA driver, which does not survive a fork. The process is started before its parent imports TVM, lives in a session of its own
+(a terminal's Ctrl-C does not reach it), runs no kernel and so has no threads that a fork would lose. When its parent is gone, however it
+went, it kills all workers and ends.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 
 
-def main(fd: int) -> None:
+def main(fd: int, preload: bool) -> None:
     """Serve requests on a SOCK_SEQPACKET socket, one JSON object each: load a task, fork a worker on a descriptor sent along, kill one."""
     from . import worker
 
+    if preload:
+        from . import measure  # noqa: F401  (TVM, while the parent loads its own)
     parent = socket.socket(fileno=fd)
     children: set[int] = set()
     task: Any = None
@@ -39,7 +42,8 @@ def main(fd: int) -> None:
         if request["do"] == "load":
             with open(request["path"], "rb") as file:
                 task = pickle.load(file)
-            worker.warm(task)
+            if preload:
+                worker.warm(task)
         elif request["do"] == "fork":
             reply["pid"] = _fork(parent, fds[0], lambda end, task=task, log=request["log"]: worker.serve(end, task, log))
             children.add(reply["pid"])
